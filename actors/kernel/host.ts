@@ -1,0 +1,255 @@
+/**
+ * The actor host: a step function without I/O.
+ *
+ * Mailbox per actor → de-duplicate → decide → append → only after the append is durable: adopt the state, release the
+ * reply, announce effects and deadlines. Nothing leaves an actor before its commit is durable (INV-DUR). Adapters turn
+ * promises into inputs in production, the simulator turns heap entries into inputs; this file is the same in both.
+ *
+ * Does not decide: when to retry (the driver waits), which effects already run (the driver compares keys), what time it is.
+ */
+import type { Commit } from '#bus/envelope.ts';
+import { COMMIT_VERSION } from '#bus/envelope.ts';
+import type { WireError } from '#bus/errors.ts';
+import { wireError } from '#bus/errors.ts';
+import { type ActorAddress, commitSubject } from '#bus/subjects.ts';
+import type { TimestampMs } from '#bus/units.ts';
+import type { AppendOutcome, AppendRequest, StoredCommit } from '../ports/event-log.ts';
+import type { ActorDefinition, Deadline, Effect } from './definition.ts';
+import { KERNEL_LIMITS } from './limits.ts';
+
+/** Where a command comes from and when; `sequence` is its place in COMMANDS when it was taken from there. */
+export type CommandMeta = {
+  readonly commandId: string;
+  readonly correlationId: string;
+  readonly causationId?: string | undefined;
+  readonly principal: string;
+  readonly traceparent?: string | undefined;
+  readonly at: TimestampMs;
+  readonly sequence?: number | undefined;
+};
+
+export type CommandResult =
+  | { readonly ok: true; readonly decision: 'accepted'; readonly version: number; readonly commit: Commit }
+  | { readonly ok: true; readonly decision: 'ignored'; readonly reason: string; readonly version: number }
+  | { readonly ok: false; readonly error: WireError };
+
+export type HostInput<C> =
+  | { readonly type: 'command'; readonly address: ActorAddress; readonly command: C; readonly meta: CommandMeta; readonly token: number }
+  | { readonly type: 'loaded'; readonly address: ActorAddress; readonly stored: StoredCommit | null }
+  | { readonly type: 'loadFailed'; readonly address: ActorAddress; readonly error: WireError }
+  | { readonly type: 'appended'; readonly address: ActorAddress; readonly outcome: AppendOutcome };
+
+export type HostOutput<S, F> =
+  | { readonly type: 'load'; readonly address: ActorAddress }
+  | { readonly type: 'append'; readonly request: AppendRequest; readonly repetition: number }
+  | { readonly type: 'reply'; readonly token: number; readonly result: CommandResult }
+  /** The state is durable: start the effects that do not run yet, stop the timers that are not listed any more. */
+  | { readonly type: 'adopted'; readonly address: ActorAddress; readonly state: S; readonly stored: StoredCommit; readonly effects: readonly F[]; readonly deadlines: readonly Deadline[]; readonly over: boolean };
+
+type Waiting<C> = { readonly command: C; readonly meta: CommandMeta; readonly token: number; conflicts: number };
+type Appending<S> = { readonly request: AppendRequest; readonly state: S; repetition: number };
+type Actor<S, C> = {
+  readonly address: ActorAddress;
+  phase: 'loading' | 'idle' | 'appending';
+  state: S | null;
+  stored: StoredCommit | null;
+  readonly mailbox: Waiting<C>[];
+  appending: Appending<S> | null;
+};
+
+export class ActorHost<S extends object, C extends { readonly type: string }, E extends { readonly type: string }, F extends Effect> {
+  readonly #definition: ActorDefinition<S, C, E, F>;
+  readonly #actors = new Map<string, Actor<S, C>>();
+
+  constructor(definition: ActorDefinition<S, C, E, F>) {
+    this.#definition = definition;
+  }
+
+  step(input: HostInput<C>): HostOutput<S, F>[] {
+    const out: HostOutput<S, F>[] = [];
+    switch (input.type) {
+      case 'command':
+        this.#onCommand(input, out);
+        break;
+      case 'loaded':
+        this.#onLoaded(input, out);
+        break;
+      case 'loadFailed':
+        this.#onLoadFailed(input, out);
+        break;
+      case 'appended':
+        this.#onAppended(input, out);
+        break;
+    }
+    return out;
+  }
+
+  /** Durable state of a loaded actor; undefined when the host does not hold it. */
+  peek(address: ActorAddress): { readonly state: S; readonly stored: StoredCommit } | undefined {
+    const actor = this.#actors.get(commitSubject(address));
+    return actor?.state && actor.stored ? { state: actor.state, stored: actor.stored } : undefined;
+  }
+
+  /** Drops an idle actor from memory; the next command loads it again. False while it is busy. */
+  evict(address: ActorAddress): boolean {
+    const key = commitSubject(address);
+    const actor = this.#actors.get(key);
+    if (!actor) return true;
+    if (actor.phase !== 'idle' || actor.mailbox.length > 0) return false;
+    return this.#actors.delete(key);
+  }
+
+  get size(): number {
+    return this.#actors.size;
+  }
+
+  #onCommand({ address, command, meta, token }: Extract<HostInput<C>, { type: 'command' }>, out: HostOutput<S, F>[]): void {
+    const key = commitSubject(address);
+    let actor = this.#actors.get(key);
+    if (!actor) {
+      actor = { address, phase: 'loading', state: null, stored: null, mailbox: [], appending: null };
+      this.#actors.set(key, actor);
+      out.push({ type: 'load', address });
+    }
+    if (actor.mailbox.length >= KERNEL_LIMITS.mailboxLength) {
+      const message = `${address.kind} ${address.id} already has ${KERNEL_LIMITS.mailboxLength} commands waiting; try again`;
+      out.push({ type: 'reply', token, result: { ok: false, error: wireError('OVERLOADED', message) } });
+      return;
+    }
+    actor.mailbox.push({ command, meta, token, conflicts: 0 });
+    if (actor.phase === 'idle') this.#drain(actor, out);
+  }
+
+  #onLoaded({ address, stored }: Extract<HostInput<C>, { type: 'loaded' }>, out: HostOutput<S, F>[]): void {
+    const actor = this.#actors.get(commitSubject(address)) ?? this.#adoptUnasked(address);
+    if (actor.phase === 'appending') return; // a late answer to a load that was overtaken
+    const mine = actor.appending;
+    if (mine && stored && isSameCommit(stored.commit, mine.request.commit)) {
+      this.#applied(actor, mine, stored.sequence, out);
+      return;
+    }
+    actor.appending = null;
+    actor.phase = 'idle';
+    actor.stored = stored;
+    actor.state = stored ? this.#definition.parseState(stored.commit.state) : null;
+    if (actor.state && stored) this.#announce(actor, actor.state, stored, out);
+    this.#drain(actor, out);
+  }
+
+  #adoptUnasked(address: ActorAddress): Actor<S, C> {
+    const actor: Actor<S, C> = { address, phase: 'loading', state: null, stored: null, mailbox: [], appending: null };
+    this.#actors.set(commitSubject(address), actor);
+    return actor;
+  }
+
+  #onLoadFailed({ address, error }: Extract<HostInput<C>, { type: 'loadFailed' }>, out: HostOutput<S, F>[]): void {
+    const key = commitSubject(address);
+    const actor = this.#actors.get(key);
+    if (!actor || actor.phase !== 'loading') return;
+    for (const { token } of actor.mailbox) out.push({ type: 'reply', token, result: { ok: false, error } });
+    this.#actors.delete(key);
+  }
+
+  #onAppended({ address, outcome }: Extract<HostInput<C>, { type: 'appended' }>, out: HostOutput<S, F>[]): void {
+    const actor = this.#actors.get(commitSubject(address));
+    const pending = actor?.appending;
+    const head = actor?.mailbox[0];
+    if (!actor || !pending || !head || actor.phase !== 'appending') return; // an answer to a repetition that was settled
+    if (outcome.outcome === 'applied') {
+      this.#applied(actor, pending, outcome.sequence, out);
+    } else if (outcome.outcome === 'unknown') {
+      pending.repetition += 1;
+      out.push({ type: 'append', request: pending.request, repetition: pending.repetition });
+    } else if (outcome.reason === 'rejected' || head.conflicts >= KERNEL_LIMITS.conflictRetries) {
+      actor.appending = null;
+      actor.phase = 'idle';
+      actor.mailbox.shift();
+      out.push({ type: 'reply', token: head.token, result: { ok: false, error: outcome.error } });
+      this.#drain(actor, out);
+    } else {
+      head.conflicts += 1;
+      actor.phase = 'loading'; // `appending` stays: what is loaded may prove to be ours
+      out.push({ type: 'load', address });
+    }
+  }
+
+  #applied(actor: Actor<S, C>, pending: Appending<S>, sequence: number, out: HostOutput<S, F>[]): void {
+    const head = actor.mailbox.shift();
+    const stored: StoredCommit = { address: actor.address, sequence, commit: pending.request.commit };
+    actor.appending = null;
+    actor.phase = 'idle';
+    actor.state = pending.state;
+    actor.stored = stored;
+    if (head) out.push({ type: 'reply', token: head.token, result: { ok: true, decision: 'accepted', version: stored.commit.version, commit: stored.commit } });
+    this.#announce(actor, pending.state, stored, out);
+    this.#drain(actor, out);
+  }
+
+  #announce(actor: Actor<S, C>, state: S, stored: StoredCommit, out: HostOutput<S, F>[]): void {
+    const d = this.#definition;
+    out.push({ type: 'adopted', address: actor.address, state, stored, effects: d.pendingEffects(state), deadlines: d.deadlines(state), over: d.isOver(state) });
+  }
+
+  /** Decides commands until one needs an append or the mailbox is empty. */
+  #drain(actor: Actor<S, C>, out: HostOutput<S, F>[]): void {
+    while (actor.phase === 'idle') {
+      const head = actor.mailbox[0];
+      if (!head) return;
+      const settled = this.#decide(actor, head, out);
+      if (settled) {
+        actor.mailbox.shift();
+        out.push({ type: 'reply', token: head.token, result: settled });
+      }
+    }
+  }
+
+  /** Either the command's answer, or undefined after an append was asked for. */
+  #decide(actor: Actor<S, C>, { command, meta }: Waiting<C>, out: HostOutput<S, F>[]): CommandResult | undefined {
+    const previous = actor.stored?.commit;
+    const version = previous?.version ?? 0;
+    if (previous && meta.sequence !== undefined && meta.sequence <= previous.lastCommandSequence) {
+      if (previous.commandId === meta.commandId) return { ok: true, decision: 'accepted', version, commit: previous };
+      const message = `command ${meta.commandId} is older than what ${actor.address.kind} ${actor.address.id} has already obeyed`;
+      return { ok: false, error: wireError('SUPERSEDED', message, { details: { sequence: meta.sequence, lastCommandSequence: previous.lastCommandSequence } }) };
+    }
+    const decision = this.#definition.decide(actor.state, command, { address: actor.address, at: meta.at });
+    if (decision.kind === 'ignore') return { ok: true, decision: 'ignored', reason: decision.reason, version };
+    if (decision.kind === 'reject') return { ok: false, error: decision.error };
+
+    let state = actor.state;
+    for (const event of decision.events) state = this.#definition.evolve(state, event);
+    if (!state) throw new Error(`${this.#definition.kind}: accepted without a state`);
+    const commit = this.#commitOf(actor, meta, decision.events, state);
+    const expectedSequence = actor.stored?.sequence ?? 0;
+    const messageId = `${actor.address.project}:${actor.address.id}:${expectedSequence}:${meta.commandId}`;
+    const request: AppendRequest = { address: actor.address, commit, expectedSequence, messageId };
+    actor.phase = 'appending';
+    actor.appending = { request, state, repetition: 0 };
+    out.push({ type: 'append', request, repetition: 0 });
+    return undefined;
+  }
+
+  #commitOf(actor: Actor<S, C>, meta: CommandMeta, events: readonly E[], state: S): Commit {
+    const previous = actor.stored?.commit;
+    return {
+      v: COMMIT_VERSION,
+      kind: this.#definition.kind,
+      actorId: actor.address.id,
+      version: (previous?.version ?? 0) + 1,
+      at: meta.at,
+      commandId: meta.commandId,
+      correlationId: meta.correlationId,
+      ...(meta.causationId === undefined ? {} : { causationId: meta.causationId }),
+      principal: meta.principal,
+      ...(meta.traceparent === undefined ? {} : { traceparent: meta.traceparent }),
+      lastCommandSequence: Math.max(previous?.lastCommandSequence ?? 0, meta.sequence ?? 0),
+      schema: this.#definition.schema,
+      events: events as unknown as Commit['events'],
+      state: state as Commit['state'],
+    };
+  }
+}
+
+/** Whether a stored commit is the very one that we tried to append: the broker may answer a repetition with a conflict. */
+const isSameCommit = (stored: Commit, tried: Commit): boolean =>
+  stored.version === tried.version && stored.commandId === tried.commandId && stored.at === tried.at && stored.correlationId === tried.correlationId;

@@ -1,0 +1,89 @@
+/**
+ * The verbs of `dsec.api.<project>.<verb>`: everything a client may ask of the control plane. @paper §2.1 §3.2
+ * Requests and answers are JSON; an answer is `{ok: true, data}` or `{ok: false, error}`.
+ */
+import { z } from 'zod';
+import { WireError } from '../errors.ts';
+import { Commit } from '../envelope.ts';
+import { ClientKey, RequestId, SandboxId, Shard } from '../ids.ts';
+import { WIRE_LIMITS } from '../limits.ts';
+import { RequestState } from '../request/schema.ts';
+import { SandboxRequest } from '../sandbox/spec.ts';
+import { SandboxState, SandboxStatus } from '../sandbox/state.ts';
+import { DurationMs, TimestampMs } from '../units.ts';
+
+const v = z.literal(1);
+
+/** A sandbox as clients see it: the state of its newest commit, and which commit that is. */
+export const SandboxView = z.object({ version: z.number().int().positive(), streamSequence: z.number().int().positive(), state: SandboxState });
+export type SandboxView = z.infer<typeof SandboxView>;
+
+/** A life-cycle command's answer. `pending`: stored for the Edge, which has not decided yet; the command will not be lost. */
+export const Decision = z.object({ decision: z.enum(['accepted', 'ignored', 'pending']), reason: z.string().optional(), version: z.number().int().optional() });
+export type Decision = z.infer<typeof Decision>;
+
+const one = z.strictObject({ v, id: SandboxId });
+const key = ClientKey.optional();
+
+export const API = {
+  /** Who answers, and which shards exist. */
+  info: { request: z.strictObject({ v }), response: z.object({ platformVersion: z.string(), shards: z.array(Shard), laneCount: z.number().int().positive() }) },
+  /**
+   * Creates `count` equal sandboxes under one client key. Accepted durably when answered; results are the commits of the
+   * request actor and of the sandboxes on `dsec.out`. Same key and body: same answer. Other body: KEY_CONFLICT.
+   */
+  create: {
+    request: z.strictObject({
+      v,
+      key: ClientKey,
+      count: z.number().int().min(1).max(WIRE_LIMITS.maxCreatesPerMessage).default(1),
+      spec: SandboxRequest,
+      timeoutMs: DurationMs.min(1_000).max(24 * 3_600_000).default(120_000 as DurationMs),
+    }),
+    response: z.object({ requestId: RequestId }),
+  },
+  request: { request: z.strictObject({ v, id: RequestId }), response: z.object({ version: z.number().int(), streamSequence: z.number().int(), state: RequestState }) },
+  /** Newest states by id, at most 256; null where no such sandbox exists in the project. */
+  get: {
+    request: z.strictObject({ v, ids: z.array(SandboxId).min(1).max(256) }),
+    response: z.object({ sandboxes: z.array(SandboxView.nullable()) }),
+  },
+  /** Pages through the project's sandboxes in id order. `asOf`: stream sequence per shard that the answer reflects. */
+  list: {
+    request: z.strictObject({
+      v,
+      labels: z.record(z.string(), z.string()).default({}),
+      statuses: z.array(SandboxStatus).default([]),
+      after: z.string().optional(),
+      limit: z.number().int().min(1).max(500).default(100),
+      /** Wait until the projection reflects at least this sequence of a shard. */
+      atLeast: z.record(z.string(), z.number().int().nonnegative()).default({}),
+    }),
+    response: z.object({ sandboxes: z.array(SandboxView), next: z.string().nullable(), asOf: z.record(z.string(), z.number().int()) }),
+  },
+  stop: { request: one.extend({ key }), response: Decision },
+  delete: { request: one.extend({ key }), response: Decision },
+  pause: { request: one.extend({ key }), response: Decision },
+  resume: { request: one.extend({ key }), response: Decision },
+  snapshot: { request: one.extend({ key, snapshotId: z.string().min(1).max(64) }), response: Decision },
+  extend: { request: one.extend({ key, totalMs: DurationMs.optional(), idleMs: DurationMs.nullable().optional() }), response: Decision },
+  /** The commits of one sandbox, oldest first. */
+  events: {
+    request: one.extend({ afterVersion: z.number().int().nonnegative().default(0), limit: z.number().int().min(1).max(500).default(100) }),
+    response: z.object({ commits: z.array(Commit.extend({ streamSequence: z.number().int() })), more: z.boolean() }),
+  },
+} as const satisfies Record<string, { request: z.ZodType; response: z.ZodType }>;
+
+export type ApiVerb = keyof typeof API;
+export type ApiRequest<V extends ApiVerb> = z.input<(typeof API)[V]['request']>;
+export type ApiParsed<V extends ApiVerb> = z.output<(typeof API)[V]['request']>;
+export type ApiResponse<V extends ApiVerb> = z.output<(typeof API)[V]['response']>;
+
+export const isApiVerb = (verb: string): verb is ApiVerb => Object.hasOwn(API, verb);
+
+export const ApiAnswer = z.discriminatedUnion('ok', [z.object({ ok: z.literal(true), data: z.unknown() }), z.object({ ok: z.literal(false), error: WireError })]);
+export type ApiAnswer = z.infer<typeof ApiAnswer>;
+
+/** What the Edge publishes on a command's `replyTo`. */
+export const CommandReply = z.object({ commandId: z.string(), at: TimestampMs, result: z.discriminatedUnion('ok', [z.object({ ok: z.literal(true), data: Decision }), z.object({ ok: z.literal(false), error: WireError })]) });
+export type CommandReply = z.infer<typeof CommandReply>;

@@ -1,0 +1,68 @@
+/** Every bound of the contract, with where the number comes from. */
+
+export const ID_LIMITS = {
+  /** Longest project or edge name: keeps the longest subject below 200 bytes. */
+  nameLength: 40,
+  sandboxIdLength: 70,
+  clientKeyLength: 200,
+  imageNameLength: 200,
+} as const;
+
+export const WIRE_LIMITS = {
+  /** nats-server's default `max_payload`; one byte more closes the shared connection, so we stop well before. */
+  maxPayloadBytes: 1_048_576,
+  /** What a message may hold, body and headers: leaves 16 KiB for headers and protocol. */
+  maxMessageBytes: 1_032_192,
+  /** Data plane chunk. */
+  maxChunkBytes: 262_144,
+  /** Items of one packed create. */
+  maxCreatesPerMessage: 256,
+  /** A create request's spec with labels and env: 256 of them share one state message with the assignments. */
+  maxSpecBytes: 65_536,
+  /** argv, env and inline stdin of one command: Linux allows 128 KiB per argument and this is their sum on the wire. */
+  maxExecRequestBytes: 786_432,
+} as const;
+
+export const SPEC_LIMITS = {
+  workspaces: 16,
+  toolkits: 16,
+  labels: 64,
+  labelKeyLength: 63,
+  labelValueLength: 255,
+  envEntries: 256,
+  envBytes: 32_768,
+  pathBytes: 4_095,
+  /** Linux: a single argument must stay below 131,072 bytes with its terminator. */
+  argumentBytes: 131_071,
+  argumentCount: 4_096,
+  memoryMiBMin: 4,
+  memoryMiBMax: 4 * 1024 * 1024,
+  cpuMillisMin: 10,
+  cpuMillisMax: 1_024_000,
+  pidsMin: 4,
+  pidsMax: 1_000_000,
+  diskMiBMax: 64 * 1024 * 1024,
+  lifeMsMin: 1_000,
+  /** One week: longer lives are re-created from a snapshot. */
+  lifeMsMax: 7 * 24 * 3_600_000,
+} as const;
+
+export const KEY_LIMITS = {
+  /** How long a client key keeps naming its request; afterwards `KEY_EXPIRED` until the tombstone goes too. */
+  requestKeyLifetimeMs: 24 * 3_600_000,
+  /** Tombstones outlive the key and the audit retention. */
+  tombstoneTtlMs: 72 * 3_600_000,
+} as const;
+
+export const EXEC_LIMITS = {
+  /** Output kept per stream when the caller names no cap. */
+  outputBytesDefault: 16 * 1024 * 1024,
+  outputBytesMax: 4 * 1024 * 1024 * 1024,
+  /** Output carried inside the answer of one `exec` or `wait`, per stream; the rest is read by offset. */
+  inlineOutputBytes: 128 * 1024,
+  /** One long poll; the client asks again. Shorter than every time-out on the way. */
+  longPollMs: 20_000,
+  timeoutMsMax: 7 * 24 * 3_600_000,
+  /** Commands known per sandbox before the oldest finished ones are forgotten. */
+  journalEntries: 100_000,
+} as const;

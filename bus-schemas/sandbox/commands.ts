@@ -1,0 +1,83 @@
+/**
+ * Commands of the sandbox actor. Client commands arrive on `dsec.cmd.edge.<edge>.<sandbox>`; reports come from the
+ * Edge's own effects and deadlines and never travel on the bus.
+ */
+import { z } from 'zod';
+import { RequestId, SandboxId } from '../ids.ts';
+import { WireError } from '../errors.ts';
+import { DurationMs, TimestampMs } from '../units.ts';
+import { DeadlineKind, StopReason } from './state.ts';
+import { SandboxSpec } from './spec.ts';
+
+/** First command of every sandbox: admission has accepted it and reserved `slot` (0…) of the node's id ranges. */
+export const CreateSandbox = z.object({
+  type: z.literal('CreateSandbox'),
+  requestId: RequestId,
+  index: z.number().int().nonnegative(),
+  attempt: z.number().int().nonnegative(),
+  spec: SandboxSpec,
+  slot: z.number().int().nonnegative(),
+  generation: z.number().int().nonnegative(),
+  forkedFrom: SandboxId.optional(),
+});
+
+export const StopSandbox = z.object({ type: z.literal('StopSandbox'), reason: StopReason.default('requested') });
+/** Like stop, and the record is forgotten once the retention is over. */
+export const DeleteSandbox = z.object({ type: z.literal('DeleteSandbox') });
+export const PauseSandbox = z.object({ type: z.literal('PauseSandbox') });
+export const ResumeSandbox = z.object({ type: z.literal('ResumeSandbox') });
+export const SnapshotSandbox = z.object({ type: z.literal('SnapshotSandbox'), snapshotId: z.string().min(1).max(64) });
+/** Sets new lives, counted from `at` of the envelope. Each is absolute once granted; the version rises by one. */
+export const ExtendLives = z.object({
+  type: z.literal('ExtendLives'),
+  totalMs: DurationMs.optional(),
+  idleMs: DurationMs.nullable().optional(),
+});
+
+// Reports: facts that an effect or a clock brings, still decided on like every other command.
+export const ReportPrepared = z.object({ type: z.literal('ReportPrepared') });
+export const ReportStarted = z.object({ type: z.literal('ReportStarted'), pid: z.number().int().positive() });
+export const ReportFailed = z.object({ type: z.literal('ReportFailed'), error: WireError });
+/** Aether's channel closed and its process is gone. */
+export const ReportExited = z.object({ type: z.literal('ReportExited'), error: WireError });
+export const ReportDestroyed = z.object({ type: z.literal('ReportDestroyed') });
+export const ReportPaused = z.object({ type: z.literal('ReportPaused') });
+export const ReportResumed = z.object({ type: z.literal('ReportResumed') });
+export const ReportSnapshotted = z.object({ type: z.literal('ReportSnapshotted'), layer: z.string() });
+/** A pause, resume or snapshot effect could not be done; the sandbox goes back to where it was. */
+export const ReportTransitionFailed = z.object({ type: z.literal('ReportTransitionFailed'), error: WireError });
+/**
+ * A deadline that the state holds has been reached. `version` is the lives' version the timer was set for; `activityAt`
+ * is the newest command activity known to the Edge (0 when none since it started).
+ */
+export const DeadlinePassed = z.object({
+  type: z.literal('DeadlinePassed'),
+  kind: DeadlineKind,
+  version: z.number().int().nonnegative(),
+  activityAt: TimestampMs,
+});
+
+export const SandboxCommand = z.discriminatedUnion('type', [
+  CreateSandbox,
+  StopSandbox,
+  DeleteSandbox,
+  PauseSandbox,
+  ResumeSandbox,
+  SnapshotSandbox,
+  ExtendLives,
+  ReportPrepared,
+  ReportStarted,
+  ReportFailed,
+  ReportExited,
+  ReportDestroyed,
+  ReportPaused,
+  ReportResumed,
+  ReportSnapshotted,
+  ReportTransitionFailed,
+  DeadlinePassed,
+]);
+export type SandboxCommand = z.infer<typeof SandboxCommand>;
+
+/** What may arrive from the bus on an Edge's command subject for one sandbox. */
+export const SandboxBusCommand = z.discriminatedUnion('type', [StopSandbox, DeleteSandbox, PauseSandbox, ResumeSandbox, SnapshotSandbox, ExtendLives]);
+export type SandboxBusCommand = z.infer<typeof SandboxBusCommand>;

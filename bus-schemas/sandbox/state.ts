@@ -1,0 +1,67 @@
+/** The sandbox actor's state as it is carried in every commit. */
+import { z } from 'zod';
+import { EdgeName, ProjectName, RequestId, SandboxId } from '../ids.ts';
+import { WireError } from '../errors.ts';
+import { TimestampMs } from '../units.ts';
+import { SandboxSpec } from './spec.ts';
+
+export const SANDBOX_STATUSES = [
+  'admitted',
+  'preparing',
+  'starting',
+  'running',
+  'pausing',
+  'paused',
+  'resuming',
+  'snapshotting',
+  'stopping',
+  'stopped',
+  'failed',
+] as const;
+export const SandboxStatus = z.enum(SANDBOX_STATUSES);
+export type SandboxStatus = z.infer<typeof SandboxStatus>;
+
+/** States after which nothing of the sandbox is left on the node. */
+export const ENDED_STATUSES: ReadonlySet<SandboxStatus> = new Set(['stopped', 'failed']);
+
+export const StopReason = z.enum(['requested', 'deleted', 'total_life', 'idle', 'edge_shutdown', 'failed', 'lease_lost']);
+export type StopReason = z.infer<typeof StopReason>;
+
+/** `total` and `idle` are the lives; `transition` bounds every state that is on its way to another. */
+export const DeadlineKind = z.enum(['total', 'idle', 'transition']);
+export type DeadlineKind = z.infer<typeof DeadlineKind>;
+
+export const SandboxState = z.object({
+  id: SandboxId,
+  project: ProjectName,
+  edge: EdgeName,
+  status: SandboxStatus,
+  requestId: RequestId,
+  index: z.number().int().nonnegative(),
+  attempt: z.number().int().nonnegative(),
+  spec: SandboxSpec,
+  slot: z.number().int().nonnegative(),
+  /** Edge generation that launched it. */
+  generation: z.number().int().nonnegative(),
+  pid: z.number().int().positive().nullable(),
+  createdAt: TimestampMs,
+  startedAt: TimestampMs.nullable(),
+  endedAt: TimestampMs.nullable(),
+  /** Absolute; rises by `ExtendLives`. */
+  totalDeadlineAt: TimestampMs,
+  /** The committed floor of the idle deadline; the effective one is max(this, newest activity + idle life). */
+  idleDeadlineAt: TimestampMs.nullable(),
+  livesVersion: z.number().int().nonnegative(),
+  /** When a state on its way to another must have got there. */
+  transitionDeadlineAt: TimestampMs.nullable(),
+  /** Where a snapshot returns to. */
+  returnTo: z.enum(['running', 'paused']).nullable(),
+  snapshotId: z.string().nullable(),
+  /** Layers made from this sandbox, newest last. */
+  snapshots: z.array(z.string()),
+  stopReason: StopReason.nullable(),
+  forget: z.boolean(),
+  failure: WireError.nullable(),
+  forkedFrom: SandboxId.nullable(),
+});
+export type SandboxState = z.infer<typeof SandboxState>;

@@ -1,0 +1,104 @@
+/**
+ * Every subject of the bus, built and parsed here and nowhere else.
+ *
+ * | subject | kind |
+ * |---|---|
+ * | `dsec.api.<project>.<verb>` | core service, queue group `api` |
+ * | `dsec.op.<project>.<edge>.<sandbox>.<op>` | core request to the owning Edge |
+ * | `dsec.cmd.create.<lane>` | COMMANDS, work queue |
+ * | `dsec.cmd.edge.<edge>.<sandbox or _>` | COMMANDS, work queue; `_` is a packed batch |
+ * | `dsec.ev.<shard>.<project>.<kind>.<home>.<id>` | EVENTS_<shard>, one message per commit |
+ * | `dsec.out.<shard>.<project>.<kind>.<home>.<id>` | republish of stored commits |
+ * | `dsec.beat.<edge>` | core, 1 s |
+ */
+import type { EdgeName, ProjectName, RequestId, SandboxId, Shard } from './ids.ts';
+import { NAME_PATTERN, parseSandboxId, shardOfRequest } from './ids.ts';
+
+export const ACTOR_KINDS = ['sandbox', 'request', 'job', 'rollout', 'project', 'edge', 'environment'] as const;
+export type ActorKind = (typeof ACTOR_KINDS)[number];
+
+/** Where one actor's log lives. `home` is the Edge that hosts it, or `_` for actors any service instance may host. */
+export type ActorAddress = {
+  readonly shard: Shard;
+  readonly project: ProjectName;
+  readonly kind: ActorKind;
+  readonly home: EdgeName | '_';
+  readonly id: string;
+};
+
+/** Project that owns the platform's own actors (Edges). No client may be given rights on it. */
+export const SYSTEM_PROJECT = 'system' as ProjectName;
+/** Shard of the platform's own actors. */
+export const SYSTEM_SHARD = '0' as Shard;
+
+export const COMMANDS_STREAM = 'COMMANDS';
+export const eventsStream = (shard: Shard): string => `EVENTS_${shard}`;
+
+export const commitSubject = (a: ActorAddress): string => `dsec.ev.${a.shard}.${a.project}.${a.kind}.${a.home}.${a.id}`;
+export const outSubject = (a: ActorAddress): string => `dsec.out.${a.shard}.${a.project}.${a.kind}.${a.home}.${a.id}`;
+
+/** Filter for commits: every part left out matches anything. */
+export const commitFilter = (part: Partial<ActorAddress>): string => filter('ev', part);
+export const outFilter = (part: Partial<ActorAddress>): string => filter('out', part);
+const filter = (root: 'ev' | 'out', p: Partial<ActorAddress>): string =>
+  `dsec.${root}.${p.shard ?? '*'}.${p.project ?? '*'}.${p.kind ?? '*'}.${p.home ?? '*'}.${p.id ?? '*'}`;
+
+/** How a stream of one shard is bound and republished. */
+export const eventsBinding = (shard: Shard) => ({
+  subjects: [`dsec.ev.${shard}.>`],
+  republish: { src: `dsec.ev.${shard}.>`, dest: `dsec.out.${shard}.>` },
+});
+export const COMMANDS_SUBJECTS = ['dsec.cmd.create.*', 'dsec.cmd.edge.*.*'];
+
+/** Reads a commit subject or its republished twin; undefined when it is neither. */
+export const parseCommitSubject = (subject: string): ActorAddress | undefined => {
+  const [root, branch, shard, project, kind, home, id, ...rest] = subject.split('.');
+  if (root !== 'dsec' || (branch !== 'ev' && branch !== 'out') || rest.length > 0) return undefined;
+  if (!shard || !/^[0-9a-z]$/.test(shard) || !project || !NAME_PATTERN.test(project) || !id || !NAME_PATTERN.test(id)) return undefined;
+  if (!home || (home !== '_' && !NAME_PATTERN.test(home)) || !(ACTOR_KINDS as readonly (string | undefined)[]).includes(kind)) return undefined;
+  return { shard: shard as Shard, project: project as ProjectName, kind: kind as ActorKind, home: home as EdgeName | '_', id };
+};
+
+export const sandboxAddress = (project: ProjectName, id: SandboxId): ActorAddress => {
+  const { shard, edge } = parseSandboxId(id);
+  return { shard, project, kind: 'sandbox', home: edge, id };
+};
+export const requestAddress = (project: ProjectName, id: RequestId): ActorAddress => ({
+  shard: shardOfRequest(id),
+  project,
+  kind: 'request',
+  home: '_',
+  id,
+});
+export const edgeAddress = (edge: EdgeName): ActorAddress => ({
+  shard: SYSTEM_SHARD,
+  project: SYSTEM_PROJECT,
+  kind: 'edge',
+  home: '_',
+  id: edge,
+});
+
+export const API_QUEUE = 'api';
+export const apiSubject = (project: ProjectName, verb: string): string => `dsec.api.${project}.${verb}`;
+export const API_FILTER = 'dsec.api.*.*';
+export const parseApiSubject = (subject: string): { project: string; verb: string } | undefined => {
+  const [root, branch, project, verb, ...rest] = subject.split('.');
+  if (root !== 'dsec' || branch !== 'api' || !project || !verb || rest.length > 0) return undefined;
+  return { project, verb };
+};
+
+export const opSubject = (project: ProjectName, id: SandboxId, op: string): string =>
+  `dsec.op.${project}.${parseSandboxId(id).edge}.${id}.${op}`;
+export const opFilter = (edge: EdgeName): string => `dsec.op.*.${edge}.*.*`;
+export const parseOpSubject = (subject: string): { project: string; edge: string; sandbox: string; op: string } | undefined => {
+  const [root, branch, project, edge, sandbox, op, ...rest] = subject.split('.');
+  if (root !== 'dsec' || branch !== 'op' || !project || !edge || !sandbox || !op || rest.length > 0) return undefined;
+  return { project, edge, sandbox, op };
+};
+
+export const createLaneSubject = (lane: number): string => `dsec.cmd.create.${lane}`;
+export const edgeCommandSubject = (edge: EdgeName, id: SandboxId | '_'): string => `dsec.cmd.edge.${edge}.${id}`;
+export const edgeCommandFilter = (edge: EdgeName): string => `dsec.cmd.edge.${edge}.*`;
+
+export const beatSubject = (edge: EdgeName): string => `dsec.beat.${edge}`;
+export const BEAT_FILTER = 'dsec.beat.*';
