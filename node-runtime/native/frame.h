@@ -31,7 +31,10 @@ int frame_reader_fill(struct frame_reader *reader, int fd);
 int frame_reader_next(const struct frame_reader *reader, struct frame_header *header, const uint8_t **body);
 void frame_reader_consume(struct frame_reader *reader);
 
-/* Sends header and body with one sendmsg, MSG_NOSIGNAL; retries short writes. 0, or -1 with errno. */
+/*
+ * Sends header and body with one sendmsg, MSG_NOSIGNAL. 0, or -1 with errno. EAGAIN: nothing was sent, the frame may be sent
+ * later. Any other errno: the connection is of no more use. A short write waits at most a second for its reader (ETIMEDOUT).
+ */
 int frame_send(int fd, uint16_t type, uint64_t id, const void *body, size_t length);
 
 /* Walks `key=value\0` strings. Returns the next position, or NULL at the end or on a string without NUL or '='. */
