@@ -1,0 +1,47 @@
+/** Connections of the roles to the bus: reconnect for ever, and say so in the log. */
+import { connect, type NatsConnection, nkeyAuthenticator, usernamePasswordAuthenticator } from '@nats-io/transport-node';
+import { DsecError } from '#bus/errors.ts';
+import type { Log } from '../log/log.ts';
+
+export type BusCredentials = { readonly nkeySeed: string } | { readonly user: string; readonly password: string };
+export type BusTarget = { readonly servers: readonly string[]; readonly credentials?: BusCredentials | undefined };
+
+const authenticatorOf = (credentials: BusCredentials | undefined) => {
+  if (!credentials) return {};
+  const authenticator =
+    'nkeySeed' in credentials ? nkeyAuthenticator(new TextEncoder().encode(credentials.nkeySeed)) : usernamePasswordAuthenticator(credentials.user, credentials.password);
+  return { authenticator };
+};
+
+/** Connects, waiting for a server that is still starting. BUS_UNAVAILABLE after `timeoutMs`. */
+export const connectBus = async (target: BusTarget, name: string, log: Log, timeoutMs = 20_000): Promise<NatsConnection> => {
+  const until = performance.now() + timeoutMs;
+  for (;;) {
+    try {
+      const connection = await connect({
+        servers: [...target.servers],
+        name,
+        maxReconnectAttempts: -1,
+        reconnectTimeWait: 100,
+        reconnectJitter: 50,
+        ignoreAuthErrorAbort: true,
+        inboxPrefix: '_INBOX',
+        pingInterval: 10_000,
+        timeout: 5_000,
+        ...authenticatorOf(target.credentials),
+      });
+      void watchStatus(connection, log);
+      return connection;
+    } catch (cause) {
+      if (performance.now() > until)
+        throw DsecError.of('BUS_UNAVAILABLE', `no bus at ${target.servers.join(', ')} within ${timeoutMs / 1000} s: ${(cause as Error).message}. Is nats-server running?`, { cause });
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
+};
+
+const watchStatus = async (connection: NatsConnection, log: Log): Promise<void> => {
+  for await (const status of connection.status()) {
+    if (status.type === 'disconnect' || status.type === 'reconnect' || status.type === 'error') log.warn(`bus.${status.type}`, { detail: 'error' in status ? String(status.error) : undefined });
+  }
+};

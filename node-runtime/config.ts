@@ -1,0 +1,86 @@
+/**
+ * Configuration of every role: one schema, defaults < file < environment < flags; parsed once, frozen, passed explicitly.
+ */
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { join, resolve } from 'node:path';
+import { z } from 'zod';
+import { DsecError } from '#bus/errors.ts';
+import { EdgeName, ProjectName, type Shard } from '#bus/ids.ts';
+import { LOG_LEVELS } from './log/log.ts';
+
+const hostName = (): string => hostname().toLowerCase().replace(/[^a-z0-9_-]/g, '-').replace(/^[^a-z0-9]+/, '').slice(0, 40) || 'node';
+
+export const Config = z.strictObject({
+  /** Layers, uppers, logs, the bus's files. Kept over restarts. */
+  dataDir: z.string().default('/var/lib/dsec'),
+  /** Sockets, mounts, tombstones. Short: socket paths are limited to 107 bytes. */
+  runDir: z.string().default('/run/dsec'),
+  edgeName: EdgeName.default(hostName() as EdgeName),
+  /** First project; its credentials are in `<dataDir>/context.json`. */
+  project: ProjectName.default('default' as ProjectName),
+  /** Streams that the event log is spread over: 1…36. Never lowered. */
+  shardCount: z.number().int().min(1).max(36).default(1),
+  laneCount: z.number().int().min(1).max(16).default(1),
+  /** Bus to use instead of an embedded one: comma-separated host:port. */
+  servers: z.string().optional(),
+  /** Port of the embedded bus on loopback; 0 takes a free one. */
+  busPort: z.number().int().min(0).max(65_535).default(0),
+  /** How often the bus flushes to disk: milliseconds, or 0 for every write. Bounds what a power cut may lose. */
+  busSyncIntervalMs: z.number().int().min(0).max(600_000).default(1_000),
+  logLevel: z.enum(LOG_LEVELS).default('info'),
+  /** Most sandboxes on this node; the default is what memory and descriptors allow, at most 4,096. */
+  maxSandboxes: z.number().int().min(1).max(65_000).optional(),
+  memoryMiB: z.number().int().min(64).optional(),
+});
+export type Config = Readonly<z.infer<typeof Config>>;
+export type ConfigInput = z.input<typeof Config>;
+
+const ENVIRONMENT: Readonly<Record<string, keyof Config>> = {
+  DSEC_DATA_DIR: 'dataDir',
+  DSEC_RUN_DIR: 'runDir',
+  DSEC_EDGE_NAME: 'edgeName',
+  DSEC_SERVERS: 'servers',
+  DSEC_LOG_LEVEL: 'logLevel',
+};
+
+/** Merges the four sources; INVALID_ARGUMENT names the field and what it may be. */
+export const loadConfig = (options: { file?: string | undefined; env?: NodeJS.ProcessEnv; flags?: Partial<ConfigInput> }): Config => {
+  const fromFile = options.file ? readConfigFile(options.file) : {};
+  const fromEnv = Object.fromEntries(Object.entries(ENVIRONMENT).flatMap(([name, field]) => (options.env?.[name] ? [[field, options.env[name]]] : [])));
+  const flags = Object.fromEntries(Object.entries(options.flags ?? {}).filter(([, value]) => value !== undefined));
+  const parsed = Config.safeParse({ ...fromFile, ...fromEnv, ...flags });
+  if (!parsed.success) {
+    const what = parsed.error.issues.map((i) => `${i.path.map(String).join('.') || 'configuration'}: ${i.message}`).join('; ');
+    throw DsecError.of('INVALID_ARGUMENT', `configuration${options.file ? ` ${options.file}` : ''}: ${what}`);
+  }
+  return Object.freeze({ ...parsed.data, dataDir: resolve(parsed.data.dataDir), runDir: resolve(parsed.data.runDir) });
+};
+
+const readConfigFile = (file: string): Record<string, unknown> => {
+  if (!existsSync(file)) throw DsecError.of('INVALID_ARGUMENT', `configuration file ${file} does not exist`);
+  try {
+    return JSON.parse(readFileSync(file, 'utf8')) as Record<string, unknown>;
+  } catch (cause) {
+    throw DsecError.of('INVALID_ARGUMENT', `configuration file ${file} is not JSON: ${(cause as Error).message}`, { cause });
+  }
+};
+
+/** Where everything lies on one node, from its configuration. The inventory of these is in ARCHITECTURE.md. */
+export const pathsOf = (config: Config) => ({
+  layers: join(config.dataDir, 'layers'),
+  sandboxes: join(config.dataDir, 'sandboxes'),
+  trash: join(config.dataDir, 'trash'),
+  projections: join(config.dataDir, 'projections'),
+  bus: join(config.dataDir, 'bus'),
+  credentials: join(config.dataDir, 'credentials'),
+  context: join(config.dataDir, 'context.json'),
+  runDir: config.runDir,
+  sockets: join(config.runDir, 's'),
+});
+
+export const shardsOf = (config: Pick<Config, 'shardCount'>): Shard[] => Array.from({ length: config.shardCount }, (_, i) => i.toString(36) as Shard);
+
+/** Name of this node's sub-tree in the control-group hierarchies: one per data directory, so that two platforms on a machine stay apart. */
+export const cgroupNameOf = (config: Config): string => `dsec-${createHash('sha256').update(config.dataDir).digest('hex').slice(0, 10)}`;

@@ -1,0 +1,245 @@
+/**
+ * Runs an `ActorHost` against the real ports: promises become inputs, outputs become I/O.
+ *
+ * Decides nothing about actors. Owns three kinds of pending work, all derived from durable state: appends being repeated
+ * until their outcome is known, effects by key, and one timer per actor for its nearest deadline.
+ */
+import { DsecError, toWireError } from '#bus/errors.ts';
+import { type ActorAddress, commitSubject } from '#bus/subjects.ts';
+import type { ActorDefinition, Deadline, Effect } from '#actors/kernel/definition.ts';
+import { ActorHost, type CommandMeta, type CommandResult, type HostInput, type HostOutput } from '#actors/kernel/host.ts';
+import type { Clock } from '#actors/ports/clock.ts';
+import type { EventLog, StoredCommit } from '#actors/ports/event-log.ts';
+import type { Log } from '../../log/log.ts';
+import { backoffMs, DRIVER_LIMITS } from './limits.ts';
+
+export type EffectContext<S> = { readonly address: ActorAddress; readonly state: S; readonly stored: StoredCommit; readonly signal: AbortSignal };
+
+export type DriverOptions<S extends object, C extends { readonly type: string }, E extends { readonly type: string }, F extends Effect> = {
+  readonly definition: ActorDefinition<S, C, E, F>;
+  readonly eventLog: EventLog;
+  readonly clock: Clock;
+  readonly log: Log;
+  /**
+   * Does the work and returns the command that reports it, or null when nothing is to be reported. A thrown error means
+   * "try again later"; what is final comes back as a report. Must be harmless when repeated.
+   */
+  readonly runEffect: (effect: F, context: EffectContext<S>) => Promise<C | null>;
+  readonly deadlineCommand: (deadline: Deadline, state: S) => C;
+  /** When a deadline is really due; later than `deadline.at` when activity that is not committed moves it. */
+  readonly dueAt?: (deadline: Deadline, state: S) => number;
+  /** Called after each durable change, before effects start; must not throw. */
+  readonly onAdopted?: (state: S, stored: StoredCommit, over: boolean) => void;
+};
+
+type Running = { readonly abort: AbortController };
+type ActorWork = { readonly effects: Map<string, Running>; timer: NodeJS.Timeout | undefined; deadlines: readonly Deadline[] };
+
+export class ActorDriver<S extends object, C extends { readonly type: string }, E extends { readonly type: string }, F extends Effect> {
+  readonly #options: DriverOptions<S, C, E, F>;
+  readonly #host: ActorHost<S, C, E, F>;
+  readonly #waiting = new Map<number, (result: CommandResult) => void>();
+  readonly #work = new Map<string, ActorWork>();
+  readonly #retries = new Set<NodeJS.Timeout>();
+  #nextToken = 1;
+  #closed = false;
+
+  constructor(options: DriverOptions<S, C, E, F>) {
+    this.#options = options;
+    this.#host = new ActorHost(options.definition);
+  }
+
+  /** Gives a command to an actor; resolves when the decision is durable (or needs no commit). Never rejects. */
+  submit(address: ActorAddress, command: C, meta: CommandMeta): Promise<CommandResult> {
+    if (this.#closed) return Promise.resolve({ ok: false, error: toWireError(DsecError.of('EDGE_UNAVAILABLE', 'this process is shutting down; repeat with the same key')) });
+    return new Promise((resolve) => {
+      const token = this.#nextToken++;
+      this.#waiting.set(token, resolve);
+      this.#step({ type: 'command', address, command, meta, token });
+    });
+  }
+
+  /** Takes an actor from its last commit, as found at start: its pending effects begin. */
+  adopt(stored: StoredCommit): void {
+    this.#step({ type: 'loaded', address: stored.address, stored });
+  }
+
+  peek(address: ActorAddress): { readonly state: S; readonly stored: StoredCommit } | undefined {
+    return this.#host.peek(address);
+  }
+
+  /** Forgets an idle actor that has no work left; false while it is busy. */
+  evict(address: ActorAddress): boolean {
+    const key = commitSubject(address);
+    if ((this.#work.get(key)?.effects.size ?? 0) > 0 || !this.#host.evict(address)) return false;
+    clearTimeout(this.#work.get(key)?.timer);
+    this.#work.delete(key);
+    return true;
+  }
+
+  /** Aborts effects and timers. Whatever was pending is derived again from the log by the next process. */
+  close(): void {
+    this.#closed = true;
+    for (const { effects, timer } of this.#work.values()) {
+      clearTimeout(timer);
+      for (const { abort } of effects.values()) abort.abort();
+    }
+    for (const timer of this.#retries) clearTimeout(timer);
+    this.#work.clear();
+    for (const resolve of this.#waiting.values()) resolve({ ok: false, error: toWireError(DsecError.of('EDGE_UNAVAILABLE', 'this process is shutting down; repeat with the same key')) });
+    this.#waiting.clear();
+  }
+
+  #step(input: HostInput<C>): void {
+    if (this.#closed) return;
+    for (const output of this.#host.step(input)) this.#perform(output);
+  }
+
+  #perform(output: HostOutput<S, F>): void {
+    switch (output.type) {
+      case 'load':
+        this.#load(output.address, 1);
+        break;
+      case 'append':
+        this.#append(output);
+        break;
+      case 'reply': {
+        const resolve = this.#waiting.get(output.token);
+        this.#waiting.delete(output.token);
+        resolve?.(output.result);
+        break;
+      }
+      case 'adopted':
+        this.#adopted(output);
+        break;
+    }
+  }
+
+  #load(address: ActorAddress, attempt: number): void {
+    this.#options.eventLog.last(address).then(
+      (stored) => this.#step({ type: 'loaded', address, stored }),
+      (thrown: unknown) => {
+        if (attempt < DRIVER_LIMITS.loadAttempts) this.#later(DRIVER_LIMITS.loadRetryMs, () => this.#load(address, attempt + 1));
+        else this.#step({ type: 'loadFailed', address, error: toWireError(thrown) });
+      },
+    );
+  }
+
+  #append({ request, repetition }: Extract<HostOutput<S, F>, { type: 'append' }>): void {
+    const send = () =>
+      this.#options.eventLog.append(request).then(
+        (outcome) => this.#step({ type: 'appended', address: request.address, outcome }),
+        (thrown: unknown) => this.#step({ type: 'appended', address: request.address, outcome: { outcome: 'unknown', error: toWireError(thrown) } }),
+      );
+    if (repetition === 0) void send();
+    else {
+      this.#options.log.warn('append.repeated', { actorId: request.address.id, version: request.commit.version, commandId: request.commit.commandId, repetition });
+      this.#later(backoffMs(repetition, DRIVER_LIMITS.appendRetryMinMs, DRIVER_LIMITS.appendRetryMaxMs), send);
+    }
+  }
+
+  #adopted({ address, state, stored, effects, deadlines, over }: Extract<HostOutput<S, F>, { type: 'adopted' }>): void {
+    this.#options.onAdopted?.(state, stored, over);
+    const key = commitSubject(address);
+    const work = this.#work.get(key) ?? { effects: new Map<string, Running>(), timer: undefined, deadlines: [] };
+    this.#work.set(key, work);
+    const due = new Set(effects.map((e) => e.key));
+    for (const [effectKey, running] of work.effects) {
+      if (due.has(effectKey)) continue;
+      running.abort.abort();
+      work.effects.delete(effectKey);
+    }
+    for (const effect of effects) if (!work.effects.has(effect.key)) this.#start(work, effect, address);
+    work.deadlines = deadlines;
+    this.#arm(address, work);
+    if (over && work.effects.size === 0 && deadlines.length === 0) this.#work.delete(key);
+  }
+
+  #start(work: ActorWork, effect: F, address: ActorAddress): void {
+    const running: Running = { abort: new AbortController() };
+    work.effects.set(effect.key, running);
+    void this.#runUntilReported(effect, address, running.abort.signal).finally(() => {
+      if (work.effects.get(effect.key) === running) work.effects.delete(effect.key);
+    });
+  }
+
+  async #runUntilReported(effect: F, address: ActorAddress, signal: AbortSignal): Promise<void> {
+    for (let repetition = 1; !signal.aborted; repetition += 1) {
+      const held = this.#host.peek(address);
+      if (!held) return;
+      const startedAt = this.#options.clock.monotonicMs();
+      try {
+        const report = await this.#options.runEffect(effect, { address, state: held.state, stored: held.stored, signal });
+        const durationMs = Math.round((this.#options.clock.monotonicMs() - startedAt) * 100) / 100;
+        this.#options.log.debug('effect.done', { effect: effect.key, actorId: address.id, durationMs, report: report?.type });
+        if (!report || signal.aborted) return;
+        const result = await this.submit(address, report, this.#reportMeta(effect, held.stored));
+        if (result.ok || result.error.retry === 'never' || this.#closed) return;
+        this.#options.log.warn('report.refused', { effect: effect.key, actorId: address.id, code: result.error.code });
+      } catch (thrown) {
+        if (signal.aborted) return;
+        const error = toWireError(thrown);
+        this.#options.log.warn('effect.failed', { effect: effect.key, actorId: address.id, code: error.code, message: error.message, repetition });
+      }
+      await this.#pause(backoffMs(repetition, DRIVER_LIMITS.effectRetryMinMs, DRIVER_LIMITS.effectRetryMaxMs), signal);
+    }
+  }
+
+  #reportMeta(effect: F, stored: StoredCommit): CommandMeta {
+    const { commandId, correlationId, principal, traceparent } = stored.commit;
+    return { commandId: `${stored.commit.actorId}:${effect.key}:${stored.commit.version}`, correlationId, causationId: commandId, principal, traceparent, at: this.#options.clock.now() };
+  }
+
+  /** One timer per actor, at its nearest deadline. */
+  #arm(address: ActorAddress, work: ActorWork): void {
+    clearTimeout(work.timer);
+    work.timer = undefined;
+    const held = this.#host.peek(address);
+    if (!held || work.deadlines.length === 0) return;
+    const nearest = Math.min(...work.deadlines.map((d) => this.#dueAt(d, held.state)));
+    const waitMs = Math.min(DRIVER_LIMITS.timerMaxMs, Math.max(0, nearest - this.#options.clock.now()));
+    work.timer = setTimeout(() => void this.#onTimer(address, work), waitMs);
+    work.timer.unref();
+  }
+
+  async #onTimer(address: ActorAddress, work: ActorWork): Promise<void> {
+    const held = this.#host.peek(address);
+    if (!held || this.#closed) return;
+    const now = this.#options.clock.now();
+    for (const deadline of work.deadlines) {
+      if (this.#dueAt(deadline, held.state) > now) continue;
+      const { correlationId } = held.stored.commit;
+      const commandId = `${address.id}:deadline:${deadline.kind}:${deadline.version}:${deadline.at}`;
+      const meta: CommandMeta = { commandId, correlationId, causationId: held.stored.commit.commandId, principal: 'platform', at: now };
+      const result = await this.submit(address, this.#options.deadlineCommand(deadline, held.state), meta);
+      if (result.ok && result.decision === 'accepted') return; // the new state has armed its own timer
+      this.#options.log.debug('deadline.ignored', { actorId: address.id, kind: deadline.kind, outcome: result.ok ? 'ignored' : result.error.code });
+      await this.#pause(DRIVER_LIMITS.loadRetryMs);
+    }
+    if (this.#work.get(commitSubject(address)) === work) this.#arm(address, work);
+  }
+
+  #dueAt(deadline: Deadline, state: S): number {
+    return this.#options.dueAt?.(deadline, state) ?? deadline.at;
+  }
+
+  #later(waitMs: number, run: () => void): void {
+    const timer = setTimeout(() => {
+      this.#retries.delete(timer);
+      run();
+    }, waitMs);
+    this.#retries.add(timer);
+  }
+
+  #pause(waitMs: number, signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(done, waitMs);
+      function done() {
+        clearTimeout(timer);
+        signal?.removeEventListener('abort', done);
+        resolve();
+      }
+      signal?.addEventListener('abort', done, { once: true });
+    });
+  }
+}

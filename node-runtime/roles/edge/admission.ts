@@ -1,0 +1,106 @@
+/**
+ * Admission: the Edge's final say on what fits this node. @paper §3.3
+ *
+ * Invariant INV-CAP: the sum of what admitted, not yet ended sandboxes asked for never exceeds the capacity, in any
+ * dimension. Memory, pids, descriptors and count are hard; CPU is shared, so it may be promised `cpuOvercommit` times
+ * (@paper §4: 90 % of sandboxes use ≤5 % of the CPU they ask for).
+ * A reservation is taken before the first commit and held until the sandbox has ended; after a restart it is rebuilt
+ * from the states in the log. Also hands out slots: each live sandbox has its own range of 65,536 user ids.
+ */
+import { type WireError, wireError } from '#bus/errors.ts';
+import type { Capacity } from '#bus/edge/schema.ts';
+import type { SandboxId } from '#bus/ids.ts';
+import type { SandboxSpec } from '#bus/sandbox/spec.ts';
+import type { CpuMillis, MiB } from '#bus/units.ts';
+import { EDGE_LIMITS } from './limits.ts';
+
+type Reservation = { readonly memoryMiB: number; readonly cpuMillis: number; readonly pids: number; readonly slot: number };
+export type Admitted = { readonly ok: true; readonly slot: number } | { readonly ok: false; readonly error: WireError };
+
+export class Admission {
+  readonly #capacity: Capacity;
+  readonly #reservations = new Map<SandboxId, Reservation>();
+  readonly #slots = new Set<number>();
+  #memoryMiB = 0;
+  #cpuMillis = 0;
+  #pids = 0;
+  #lowestFreeSlot = 0;
+
+  constructor(capacity: Capacity) {
+    this.#capacity = capacity;
+  }
+
+  /** Reserves, or says which dimension is full. Repeated for the same sandbox it answers with the same slot. */
+  admit(id: SandboxId, spec: SandboxSpec): Admitted {
+    const held = this.#reservations.get(id);
+    if (held) return { ok: true, slot: held.slot };
+    const lacking = this.#lacking(spec);
+    if (lacking) return { ok: false, error: lacking };
+    const slot = this.#freeSlot();
+    this.#hold(id, spec, slot);
+    return { ok: true, slot };
+  }
+
+  /** Takes over what a sandbox found in the log already holds, even beyond the capacity: it lives, so it counts. */
+  restore(id: SandboxId, spec: SandboxSpec, slot: number): void {
+    if (!this.#reservations.has(id)) this.#hold(id, spec, slot);
+  }
+
+  release(id: SandboxId): void {
+    const held = this.#reservations.get(id);
+    if (!held) return;
+    this.#reservations.delete(id);
+    this.#slots.delete(held.slot);
+    this.#lowestFreeSlot = Math.min(this.#lowestFreeSlot, held.slot);
+    this.#memoryMiB -= held.memoryMiB;
+    this.#cpuMillis -= held.cpuMillis;
+    this.#pids -= held.pids;
+  }
+
+  used(): Capacity {
+    return {
+      sandboxes: this.#reservations.size,
+      memoryMiB: this.#memoryMiB as MiB,
+      cpuMillis: this.#cpuMillis as CpuMillis,
+      pids: this.#pids,
+      descriptors: this.#reservations.size * EDGE_LIMITS.descriptorsPerSandbox,
+    };
+  }
+
+  #lacking({ limits }: SandboxSpec): WireError | undefined {
+    const c = this.#capacity;
+    const used = this.used();
+    const full = (what: string, asked: number, free: number, total: number) => {
+      const never = asked > total;
+      const message = never
+        ? `${what}: ${asked} asked for, the node has ${total} in all; ask for less`
+        : `${what}: ${asked} asked for, ${free} of ${total} free on this node; stop sandboxes or try again later`;
+      return wireError('NODE_FULL', message, { details: { dimension: what, asked, free, total }, retry: never ? 'never' : 'later' });
+    };
+    const check = (what: string, asked: number, usedNow: number, total: number) => (usedNow + asked > total ? full(what, asked, total - usedNow, total) : undefined);
+    return (
+      check('sandboxes', 1, used.sandboxes, c.sandboxes) ??
+      check('memoryMiB', limits.memoryMiB, used.memoryMiB, c.memoryMiB) ??
+      (limits.cpuMillis > c.cpuMillis / EDGE_LIMITS.cpuOvercommit
+        ? full('cpuMillis', limits.cpuMillis, 0, c.cpuMillis / EDGE_LIMITS.cpuOvercommit)
+        : check('cpuMillis', limits.cpuMillis, used.cpuMillis, c.cpuMillis)) ??
+      check('pids', limits.pids, used.pids, c.pids) ??
+      check('descriptors', EDGE_LIMITS.descriptorsPerSandbox, used.descriptors, c.descriptors)
+    );
+  }
+
+  #hold(id: SandboxId, { limits }: SandboxSpec, slot: number): void {
+    this.#reservations.set(id, { ...limits, slot });
+    this.#slots.add(slot);
+    this.#memoryMiB += limits.memoryMiB;
+    this.#cpuMillis += limits.cpuMillis;
+    this.#pids += limits.pids;
+  }
+
+  #freeSlot(): number {
+    let slot = this.#lowestFreeSlot;
+    while (this.#slots.has(slot)) slot += 1;
+    this.#lowestFreeSlot = slot + 1;
+    return slot;
+  }
+}

@@ -1,0 +1,31 @@
+export const EDGE_LIMITS = {
+  /** Sockets, logs and pipes that one sandbox may hold open in the Edge: its Aether channel, and files being read. */
+  descriptorsPerSandbox: 4,
+  /** Descriptors kept for everything else in the process. */
+  descriptorReserve: 1_000,
+  /** CPU promised ÷ CPU present. Sandboxes wait for a model most of the time (@paper §4). */
+  cpuOvercommit: 64,
+  /** Memory promised ÷ memory present: limits are upper bounds that few reach (@paper §4, §5.2). */
+  memoryOvercommit: 8,
+  /** Memory kept for the host's own processes. */
+  memoryReserveMiB: 1_024,
+  /** Id ranges: slot × 65,536 + 100,000 must stay below 2³². */
+  slotsMax: 65_000,
+  /** Sandboxes of one node: the paper's density (@paper §4), rounded up. */
+  sandboxesMax: 4_096,
+  /** Unacknowledged commands: a burst of packed creates, each up to 256 sandboxes. */
+  commandsInFlight: 512,
+  /** Launches at a time: the launcher is one process, more only queue in it. */
+  launchesInFlight: 32,
+  /** A stop that overtook its create is given back this often, then answered SANDBOX_NOT_FOUND. */
+  earlyStopRetries: 5,
+  earlyStopRetryMs: 200,
+  leaseMs: 30_000,
+  leaseRenewMs: 10_000,
+  beatMs: 1_000,
+  /** Exec logs stay readable this long after the sandbox ended. */
+  logRetentionMs: 600_000,
+  sweepMs: 30_000,
+  /** Operations being answered at a time: long polls of every command of every sandbox. */
+  opsInFlight: 20_000,
+} as const;
