@@ -1,0 +1,28 @@
+/**
+ * `npm run bench -- <name> [arguments]`: bundles `test/perf/<name>.bench.ts` and runs it; without a name it lists what there is.
+ * The benchmark prints its figures as JSON on the last line of stdout.
+ */
+import { spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { bundle, entryPoints, ROOT } from './bundle.mjs';
+
+const PREFIX = 'bench/';
+const sources = Object.fromEntries(
+  Object.entries(entryPoints())
+    .filter(([name]) => name.startsWith(PREFIX))
+    .map(([name, source]) => [name.slice(PREFIX.length), source]),
+);
+
+const [name, ...rest] = process.argv.slice(2);
+if (!name || !sources[name]) {
+  if (name) process.stderr.write(`bench: there is no benchmark named ${name}\n`);
+  process.stdout.write(`benchmarks (npm run bench -- <name>):\n${Object.keys(sources).map((known) => `  ${known}\n`).join('')}`);
+  process.exitCode = name ? 2 : 0;
+} else {
+  await bundle(`${PREFIX}${name}`, sources[name]);
+  const child = spawn(process.execPath, ['--enable-source-maps', join(ROOT, 'build', `${PREFIX}${name}.mjs`), ...rest], { stdio: 'inherit' });
+  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal));
+  child.on('exit', (code, signal) => {
+    process.exitCode = code ?? (signal ? 1 : 0);
+  });
+}
