@@ -4,12 +4,16 @@
  */
 import { z } from 'zod';
 import { RequestId, SandboxId } from '../ids.ts';
+import { WIRE_LIMITS } from '../limits.ts';
 import { WireError } from '../errors.ts';
 import { DurationMs, TimestampMs } from '../units.ts';
 import { DeadlineKind, StopReason } from './state.ts';
 import { SandboxSpec } from './spec.ts';
 
-/** First command of every sandbox: admission has accepted it and reserved `slot` (0…) of the node's id ranges. */
+/**
+ * First command of every sandbox: admission has accepted it and reserved `slot` (0…) of the node's id ranges.
+ * `layersLocal`: every layer lies on the node, so that nothing has to be fetched before the launch.
+ */
 export const CreateSandbox = z.object({
   type: z.literal('CreateSandbox'),
   requestId: RequestId,
@@ -18,16 +22,22 @@ export const CreateSandbox = z.object({
   spec: SandboxSpec,
   slot: z.number().int().nonnegative(),
   generation: z.number().int().nonnegative(),
+  layersLocal: z.boolean().default(true),
   forkedFrom: SandboxId.optional(),
 });
 
-export const StopSandbox = z.object({ type: z.literal('StopSandbox'), reason: StopReason.default('requested') });
+/** What somebody outside may give as a reason; the others are the actor's own conclusions. */
+export const AskedStopReason = StopReason.extract(['requested', 'edge_shutdown', 'lease_lost']);
+export const StopSandbox = z.object({ type: z.literal('StopSandbox'), reason: AskedStopReason.default('requested') });
 /** Like stop, and the record is forgotten once the retention is over. */
 export const DeleteSandbox = z.object({ type: z.literal('DeleteSandbox') });
 export const PauseSandbox = z.object({ type: z.literal('PauseSandbox') });
 export const ResumeSandbox = z.object({ type: z.literal('ResumeSandbox') });
 export const SnapshotSandbox = z.object({ type: z.literal('SnapshotSandbox'), snapshotId: z.string().min(1).max(64) });
-/** Sets new lives, counted from `at` of the envelope. Each is absolute once granted; the version rises by one. */
+/**
+ * Sets new lives, counted from the moment of the decision; shorter ones are allowed, but never below the least life.
+ * Each is absolute once granted; the version rises by one. Idle null: no idle limit any more.
+ */
 export const ExtendLives = z.object({
   type: z.literal('ExtendLives'),
   totalMs: DurationMs.optional(),
@@ -81,3 +91,15 @@ export type SandboxCommand = z.infer<typeof SandboxCommand>;
 /** What may arrive from the bus on an Edge's command subject for one sandbox. */
 export const SandboxBusCommand = z.discriminatedUnion('type', [StopSandbox, DeleteSandbox, PauseSandbox, ResumeSandbox, SnapshotSandbox, ExtendLives]);
 export type SandboxBusCommand = z.infer<typeof SandboxBusCommand>;
+
+/** Packed creates for one Edge, on its `_` subject: one spec, up to 256 sandboxes of one request. */
+export const LaunchSandboxes = z.object({
+  type: z.literal('LaunchSandboxes'),
+  requestId: RequestId,
+  spec: SandboxSpec,
+  items: z
+    .array(z.object({ sandboxId: SandboxId, index: z.number().int().nonnegative(), attempt: z.number().int().nonnegative() }))
+    .min(1)
+    .max(WIRE_LIMITS.maxCreatesPerMessage),
+});
+export type LaunchSandboxes = z.infer<typeof LaunchSandboxes>;

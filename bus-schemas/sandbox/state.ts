@@ -47,15 +47,16 @@ export const SandboxState = z.object({
   createdAt: TimestampMs,
   startedAt: TimestampMs.nullable(),
   endedAt: TimestampMs.nullable(),
-  /** Absolute; rises by `ExtendLives`. */
+  /** Absolute; `ExtendLives` sets a new one. `spec.lives.totalMs` stays what was granted at creation. */
   totalDeadlineAt: TimestampMs,
   /** The committed floor of the idle deadline; the effective one is max(this, newest activity + idle life). */
   idleDeadlineAt: TimestampMs.nullable(),
   livesVersion: z.number().int().nonnegative(),
   /** When a state on its way to another must have got there. */
   transitionDeadlineAt: TimestampMs.nullable(),
-  /** Where a snapshot returns to. */
+  /** Where a snapshot in progress returns to. */
   returnTo: z.enum(['running', 'paused']).nullable(),
+  /** The snapshot in progress, or the newest that succeeded: asking for it again changes nothing. */
   snapshotId: z.string().nullable(),
   /** Layers made from this sandbox, newest last. */
   snapshots: z.array(z.string()),

@@ -26,6 +26,8 @@ export type DriverOptions<S extends object, C extends { readonly type: string },
    */
   readonly runEffect: (effect: F, context: EffectContext<S>) => Promise<C | null>;
   readonly deadlineCommand: (deadline: Deadline, state: S) => C;
+  /** False where deadlines are served by somebody else. */
+  readonly armDeadlines?: boolean;
   /** When a deadline is really due; later than `deadline.at` when activity that is not committed moves it. */
   readonly dueAt?: (deadline: Deadline, state: S) => number;
   /** Called after each durable change, before effects start; must not throw. */
@@ -195,7 +197,7 @@ export class ActorDriver<S extends object, C extends { readonly type: string }, 
     clearTimeout(work.timer);
     work.timer = undefined;
     const held = this.#host.peek(address);
-    if (!held || work.deadlines.length === 0) return;
+    if (!held || work.deadlines.length === 0 || this.#options.armDeadlines === false) return;
     const nearest = Math.min(...work.deadlines.map((d) => this.#dueAt(d, held.state)));
     const waitMs = Math.min(DRIVER_LIMITS.timerMaxMs, Math.max(0, nearest - this.#options.clock.now()));
     work.timer = setTimeout(() => void this.#onTimer(address, work), waitMs);

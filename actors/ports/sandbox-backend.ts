@@ -1,0 +1,26 @@
+/**
+ * What an Edge needs from a backend: bring a sandbox to a state, and know what is really there. @paper §2.2
+ *
+ * Every method may be repeated and may be interrupted half-way; `ensure…` means "make it so". A final refusal is a
+ * `DsecError` whose `retry` is `never`; anything else is tried again until the state's deadline passes.
+ */
+import type { WireError } from '#bus/errors.ts';
+import type { SandboxId } from '#bus/ids.ts';
+import type { SandboxState } from '#bus/sandbox/state.ts';
+
+export interface SandboxBackend {
+  /** Brings the sandbox to life; answers with its first process when it can take commands. */
+  ensureLaunched(sandbox: SandboxState, signal: AbortSignal): Promise<{ readonly pid: number }>;
+  /** Holds the channel to a live sandbox. Resolves with the reason when the sandbox is gone, with null when aborted. */
+  watch(sandbox: SandboxState, signal: AbortSignal): Promise<WireError | null>;
+  /** Ends every process and frees mounts, groups, addresses and the writable layer. */
+  ensureDestroyed(sandbox: SandboxState): Promise<void>;
+  ensurePaused(sandbox: SandboxState): Promise<void>;
+  ensureResumed(sandbox: SandboxState): Promise<void>;
+  /** Saves the writable layer; answers with the new layer's digest. */
+  ensureSnapshot(sandbox: SandboxState, snapshotId: string): Promise<{ readonly layer: string }>;
+  /** What the kernel really has, whatever the log says. */
+  present(): Promise<SandboxId[]>;
+  /** Ends what no log knows: left by a crash between two steps. */
+  destroyUnknown(id: SandboxId): Promise<void>;
+}

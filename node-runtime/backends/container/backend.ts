@@ -1,0 +1,196 @@
+/**
+ * The container backend: launcher for birth and death, Aether's channel for life, Chronus for what runs inside.
+ *
+ * Owns the directories of each sandbox (`<dataDir>/sandboxes/<id>/{upper,work,exec}`) and the mounted images they stand on.
+ * Knows nothing of states and deadlines. @paper §2.2 §3.3 §5.1
+ */
+import { existsSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { DsecError, type WireError, wireError } from '#bus/errors.ts';
+import type { LayerDigest, SandboxId } from '#bus/ids.ts';
+import type { SandboxState } from '#bus/sandbox/state.ts';
+import type { Clock } from '#actors/ports/clock.ts';
+import type { SandboxBackend } from '#actors/ports/sandbox-backend.ts';
+import { Chronus } from '../../chronus/chronus.ts';
+import type { LauncherClient } from '../../launcher/client.ts';
+import type { Log } from '../../log/log.ts';
+import { Semaphore } from '../../roles/semaphore.ts';
+import { CONTAINER_LIMITS } from './limits.ts';
+
+export type ImageMounts = {
+  /** Makes sure that a layer is mounted on this node and counts the sandbox as its user. */
+  acquire(digest: LayerDigest, id: SandboxId): Promise<void>;
+  release(id: SandboxId): Promise<void>;
+};
+
+export type ContainerBackendOptions = {
+  readonly sandboxesDir: string;
+  readonly socketsDir: string;
+  /** The launcher's client; a new one after the launcher died. Rejects while there is none. */
+  readonly launcher: () => Promise<LauncherClient>;
+  readonly images: ImageMounts;
+  readonly clock: Clock;
+  readonly log: Log;
+};
+
+type Live = { readonly chronus: Chronus; readonly gone: Promise<WireError>; activityAt: number };
+
+export class ContainerBackend implements SandboxBackend {
+  readonly #o: ContainerBackendOptions;
+  readonly #live = new Map<SandboxId, Live>();
+  readonly #attaching = new Map<SandboxId, Promise<Live | WireError>>();
+  readonly #launches = new Semaphore(CONTAINER_LIMITS.launchesInFlight);
+
+  constructor(options: ContainerBackendOptions) {
+    this.#o = options;
+  }
+
+  ensureLaunched(sandbox: SandboxState, signal: AbortSignal): Promise<{ readonly pid: number }> {
+    return this.#launches.run(async () => {
+      if (signal.aborted) throw DsecError.of('CANCELLED', `launch of ${sandbox.id} was overtaken by its end`);
+      const dir = this.#dir(sandbox.id);
+      mkdirSync(join(dir, 'exec'), { recursive: true, mode: 0o711 });
+      for (const digest of sandbox.spec.layers) await this.#o.images.acquire(digest, sandbox.id);
+      const launcher = await this.#o.launcher();
+      const lifeMs = sandbox.totalDeadlineAt - this.#o.clock.now() + CONTAINER_LIMITS.hardLifeGraceMs;
+      const { pid } = await launcher.launch({
+        id: sandbox.id,
+        hostname: sandbox.spec.hostname,
+        slot: sandbox.slot,
+        layers: sandbox.spec.layers,
+        upper: join(dir, 'upper'),
+        work: join(dir, 'work'),
+        execDir: join(dir, 'exec'),
+        socket: this.#socket(sandbox.id),
+        memoryMiB: sandbox.spec.limits.memoryMiB,
+        cpuMillis: sandbox.spec.limits.cpuMillis,
+        pids: sandbox.spec.limits.pids,
+        lifeSeconds: Math.max(1, Math.ceil(lifeMs / 1_000)),
+      });
+      return { pid };
+    });
+  }
+
+  async watch(sandbox: SandboxState, signal: AbortSignal): Promise<WireError | null> {
+    const attached = await this.#attach(sandbox);
+    if (!('gone' in attached)) return attached;
+    return new Promise((resolve) => {
+      signal.addEventListener('abort', () => resolve(null), { once: true });
+      void attached.gone.then((error) => {
+        if (this.#live.get(sandbox.id) === attached) this.#live.delete(sandbox.id);
+        resolve(signal.aborted ? null : error);
+      });
+    });
+  }
+
+  /** Chronus of a live sandbox, waiting for a channel that is just being made; undefined when there is none. */
+  async chronus(id: SandboxId): Promise<Chronus | undefined> {
+    const attached = this.#live.get(id) ?? (await this.#attaching.get(id));
+    return attached && 'gone' in attached ? attached.chronus : undefined;
+  }
+
+  /** Newest command activity: now while a command runs, 0 when nothing is known since this process started. */
+  activityAt(id: SandboxId): number {
+    const live = this.#live.get(id);
+    if (!live) return 0;
+    return live.chronus.runningCount > 0 ? this.#o.clock.now() : live.activityAt;
+  }
+
+  /** Reads what an ended sandbox left, while its logs are kept. */
+  endedChronus(sandbox: SandboxState): Chronus | undefined {
+    return existsSync(join(this.#dir(sandbox.id), 'exec')) ? this.#newChronus(sandbox, () => {}, () => {}) : undefined;
+  }
+
+  async ensureDestroyed(sandbox: SandboxState): Promise<void> {
+    await this.destroyUnknown(sandbox.id);
+    await this.#o.images.release(sandbox.id);
+  }
+
+  async destroyUnknown(id: SandboxId): Promise<void> {
+    const launcher = await this.#o.launcher();
+    const dir = this.#dir(id);
+    await launcher.destroy({ id, upper: join(dir, 'upper'), work: join(dir, 'work'), socket: this.#socket(id) });
+    this.#live.get(id)?.chronus.close();
+    this.#live.delete(id);
+  }
+
+  async present(): Promise<SandboxId[]> {
+    return (await (await this.#o.launcher()).list()).map(({ id }) => id as SandboxId);
+  }
+
+  /** Stops or lets run every process of the live sandboxes: what an Edge does that has lost its lease. */
+  async freezeAll(frozen: boolean): Promise<void> {
+    const launcher = await this.#o.launcher();
+    await Promise.allSettled([...this.#live.keys()].map((id) => (frozen ? launcher.freeze(id) : launcher.thaw(id))));
+  }
+
+  ensurePaused(sandbox: SandboxState): Promise<void> {
+    return Promise.reject(notYet('pause', sandbox));
+  }
+
+  ensureResumed(sandbox: SandboxState): Promise<void> {
+    return Promise.reject(notYet('resume', sandbox));
+  }
+
+  ensureSnapshot(sandbox: SandboxState): Promise<{ readonly layer: string }> {
+    return Promise.reject(notYet('snapshot', sandbox));
+  }
+
+  close(): void {
+    for (const { chronus } of this.#live.values()) chronus.close();
+    this.#live.clear();
+  }
+
+  #attach(sandbox: SandboxState): Promise<Live | WireError> {
+    const live = this.#live.get(sandbox.id);
+    if (live) return Promise.resolve(live);
+    const running = this.#attaching.get(sandbox.id) ?? this.#connect(sandbox).finally(() => this.#attaching.delete(sandbox.id));
+    this.#attaching.set(sandbox.id, running);
+    return running;
+  }
+
+  async #connect(sandbox: SandboxState): Promise<Live | WireError> {
+    let lost = (_: WireError) => {};
+    const gone = new Promise<WireError>((resolve) => {
+      lost = resolve;
+    });
+    let live: Live | undefined;
+    const chronus = this.#newChronus(
+      sandbox,
+      () => {
+        if (live) live.activityAt = this.#o.clock.now();
+      },
+      () => lost(goneError(sandbox)),
+    );
+    if (!(await chronus.attach())) return goneError(sandbox);
+    live = { chronus, gone, activityAt: this.#o.clock.now() };
+    this.#live.set(sandbox.id, live);
+    return live;
+  }
+
+  #newChronus(sandbox: SandboxState, onActivity: () => void, onLost: () => void): Chronus {
+    return new Chronus({
+      sandboxId: sandbox.id,
+      execDir: join(this.#dir(sandbox.id), 'exec'),
+      socketPath: this.#socket(sandbox.id),
+      defaults: { user: sandbox.spec.initUser, env: sandbox.spec.env },
+      clock: this.#o.clock,
+      onActivity,
+      onLost,
+    });
+  }
+
+  #dir(id: SandboxId): string {
+    return join(this.#o.sandboxesDir, id);
+  }
+
+  #socket(id: SandboxId): string {
+    return join(this.#o.socketsDir, `${id.slice(5, 25)}.sock`);
+  }
+}
+
+const goneError = ({ id }: SandboxState): WireError =>
+  wireError('SANDBOX_FAILED', `sandbox ${id} ended by itself: its first process is gone (killed from outside, or its life ran out on the node)`, { fault: 'infra', retry: 'later' });
+
+const notYet = (what: string, { id }: SandboxState): DsecError =>
+  DsecError.of('NOT_SUPPORTED', `${what} is not supported by the container backend of this version; sandbox ${id} goes on unchanged`);

@@ -1,0 +1,94 @@
+/**
+ * The apiserver: the only thing clients talk to. @paper §3.2
+ *
+ * Keeps no per-sandbox state: the owner of a sandbox is read from its id, its newest state from the log. Every request is
+ * checked (subject, size, version, fields, limits, names of images) before anything is stored; what is stored is a
+ * command, and the answer says whether it was. Any number of instances share the queue group.
+ */
+import type { Msg, NatsConnection } from '@nats-io/transport-node';
+import { API, type ApiAnswer, type ApiParsed, type ApiResponse, type ApiVerb, isApiVerb } from '#bus/api/schema.ts';
+import { encode, invalid } from '#bus/envelope.ts';
+import { DsecError, toWireError } from '#bus/errors.ts';
+import { ProjectName } from '#bus/ids.ts';
+import { API_FILTER, API_QUEUE, parseApiSubject, SYSTEM_PROJECT } from '#bus/subjects.ts';
+import type { Log } from '../../log/log.ts';
+import { APISERVER_LIMITS } from './limits.ts';
+
+/** What a verb may know about the call. */
+export type Caller = { readonly project: ProjectName; readonly principal: string; readonly traceparent: string | undefined };
+export type Verbs = { readonly [V in ApiVerb]: (request: ApiParsed<V>, caller: Caller) => Promise<ApiResponse<V>> };
+
+export type ApiserverOptions = { readonly connection: NatsConnection; readonly verbs: Verbs; readonly log: Log };
+
+export const serveApi = ({ connection, verbs, log }: ApiserverOptions): { close(): Promise<void> } => {
+  let inFlight = 0;
+  const subscription = connection.subscribe(API_FILTER, {
+    queue: API_QUEUE,
+    callback: (error, message) => {
+      if (error || !message.reply) return;
+      if (inFlight >= APISERVER_LIMITS.inFlight) {
+        respond(message, failure(DsecError.of('OVERLOADED', 'the apiserver has too many requests in flight; try again', { details: { retryAfterMs: 500 } })));
+        return;
+      }
+      inFlight += 1;
+      void answer(verbs, message, log)
+        .catch((thrown) => encode('answer', failure(thrown)))
+        .then((bytes) => message.respond(bytes))
+        .finally(() => {
+          inFlight -= 1;
+        });
+    },
+  });
+  return {
+    close: async () => {
+      subscription.unsubscribe();
+    },
+  };
+};
+
+const respond = (message: Msg, answered: ApiAnswer): void => {
+  message.respond(encode('answer', answered));
+};
+
+const failure = (thrown: unknown): ApiAnswer => ({ ok: false, error: toWireError(thrown) });
+
+const answer = async (verbs: Verbs, message: Msg, log: Log): Promise<Uint8Array> => {
+  const startedAt = performance.now();
+  const target = parseApiSubject(message.subject);
+  const verb = target?.verb ?? '';
+  try {
+    const data = await call(verbs, message, target);
+    log.debug('api.answered', { verb, durationMs: Math.round((performance.now() - startedAt) * 100) / 100, outcome: 'ok' });
+    return encode('answer', { ok: true, data } satisfies ApiAnswer);
+  } catch (thrown) {
+    const error = toWireError(thrown);
+    log.info('api.refused', { verb: verb.slice(0, 64), code: error.code, message: error.message.slice(0, 300), durationMs: Math.round(performance.now() - startedAt) });
+    return encode('answer', failure(thrown));
+  }
+};
+
+const call = async (verbs: Verbs, message: Msg, target: ReturnType<typeof parseApiSubject>): Promise<unknown> => {
+  const project = ProjectName.safeParse(target?.project);
+  if (!target || !project.success) throw DsecError.of('INVALID_ARGUMENT', 'the subject names no project: project names are lower-case letters, digits, "-" and "_"');
+  if (project.data === SYSTEM_PROJECT) throw DsecError.of('FORBIDDEN', `project ${SYSTEM_PROJECT} is the platform's own`);
+  if (!isApiVerb(target.verb)) throw DsecError.of('UNKNOWN_VERB', `there is no verb ${target.verb.slice(0, 64)}; known: ${Object.keys(API).join(', ')}`);
+  const request = parseRequest(target.verb, message.data);
+  const caller: Caller = { project: project.data, principal: `project/${project.data}`, traceparent: message.headers?.get('traceparent') || undefined };
+  const handler = verbs[target.verb] as (request: unknown, caller: Caller) => Promise<unknown>;
+  return handler(request, caller);
+};
+
+const parseRequest = (verb: ApiVerb, data: Uint8Array): unknown => {
+  let raw: unknown;
+  try {
+    raw = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(data));
+  } catch (cause) {
+    throw DsecError.of('MALFORMED_MESSAGE', `${verb}: the request is not UTF-8 JSON`, { cause });
+  }
+  if (raw === null || typeof raw !== 'object' || Array.isArray(raw)) throw DsecError.of('MALFORMED_MESSAGE', `${verb}: the request is not a JSON object`);
+  const version = (raw as { v?: unknown }).v;
+  if (version !== 1) throw DsecError.of('UNSUPPORTED_VERSION', `${verb}: request version ${JSON.stringify(version)?.slice(0, 40)} is not known; this platform speaks version 1`);
+  const parsed = API[verb].request.safeParse(raw);
+  if (!parsed.success) throw invalid('INVALID_ARGUMENT', verb, parsed.error);
+  return parsed.data;
+};

@@ -1,0 +1,70 @@
+/** Hands a life-cycle command to the owning Edge through the queue, and waits a while for the decision. */
+import type { NatsConnection } from '@nats-io/transport-node';
+import { CommandReply, type Decision } from '#bus/api/schema.ts';
+import { type CommandEnvelope, encode } from '#bus/envelope.ts';
+import { DsecError } from '#bus/errors.ts';
+import type { Clock } from '#actors/ports/clock.ts';
+import type { CommandQueue } from '#actors/ports/command-queue.ts';
+import { APISERVER_LIMITS } from './limits.ts';
+
+export class Decisions {
+  readonly #connection: NatsConnection;
+  readonly #queue: CommandQueue;
+  readonly #prefix: string;
+  readonly #waiting = new Map<string, (reply: CommandReply) => void>();
+  readonly #subscription: { unsubscribe(): void };
+
+  constructor(connection: NatsConnection, queue: CommandQueue, inbox: string) {
+    this.#connection = connection;
+    this.#queue = queue;
+    this.#prefix = inbox;
+    this.#subscription = this.#connection.subscribe(inbox, {
+      callback: (error, message) => {
+        if (error) return;
+        const reply = CommandReply.safeParse(parseJson(message.data));
+        if (reply.success) this.#waiting.get(reply.data.commandId)?.(reply.data);
+      },
+    });
+  }
+
+  close(): void {
+    this.#subscription.unsubscribe();
+  }
+
+  /** Stores the command, then answers with the Edge's decision, or `pending` when it has not decided in time. */
+  async decide(subject: string, envelope: CommandEnvelope, waitMs = APISERVER_LIMITS.decisionWaitMs): Promise<Decision> {
+    const decided = new Promise<CommandReply | null>((resolve) => {
+      const timer = setTimeout(() => resolve(null), waitMs);
+      this.#waiting.set(envelope.id, (reply) => {
+        clearTimeout(timer);
+        resolve(reply);
+      });
+    }).finally(() => this.#waiting.delete(envelope.id));
+    await this.store(subject, { ...envelope, replyTo: this.#prefix });
+    const reply = await decided;
+    if (!reply) return { decision: 'pending', reason: `the node has not answered within ${waitMs} ms; the command is stored and will be obeyed` };
+    if (!reply.result.ok) throw new DsecError(reply.result.error);
+    return reply.result.data;
+  }
+
+  /** Stores a command; an unknown outcome is repeated with the same id, never with a new one. */
+  async store(subject: string, envelope: CommandEnvelope): Promise<void> {
+    const bytes = encode(envelope.data.type, envelope);
+    for (let attempt = 1; ; attempt += 1) {
+      const outcome = await this.#queue.enqueue(subject, envelope.id, bytes);
+      if (outcome.outcome === 'applied') return;
+      if (outcome.outcome === 'not_applied' || attempt >= APISERVER_LIMITS.enqueueAttempts) throw new DsecError(outcome.error);
+      await new Promise((resolve) => setTimeout(resolve, APISERVER_LIMITS.enqueueRetryMs));
+    }
+  }
+}
+
+export const commandDeadline = (clock: Clock): CommandEnvelope['deadlineAt'] => (clock.now() + APISERVER_LIMITS.commandDeadlineMs) as CommandEnvelope['deadlineAt'];
+
+const parseJson = (bytes: Uint8Array): unknown => {
+  try {
+    return JSON.parse(new TextDecoder().decode(bytes));
+  } catch {
+    return undefined;
+  }
+};

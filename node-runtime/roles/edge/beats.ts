@@ -1,0 +1,41 @@
+/** Publishes this Edge's load each second. Beats carry no truth: whoever misses one learns the same from the next. */
+import type { NatsConnection } from '@nats-io/transport-node';
+import type { Beat, Capacity } from '#bus/edge/schema.ts';
+import { encode } from '#bus/envelope.ts';
+import type { EdgeName } from '#bus/ids.ts';
+import { beatSubject } from '#bus/subjects.ts';
+import type { Clock } from '#actors/ports/clock.ts';
+import { EDGE_LIMITS } from './limits.ts';
+
+export type BeatsOptions = {
+  readonly edge: EdgeName;
+  readonly generation: number;
+  readonly connection: NatsConnection;
+  readonly capacity: Capacity;
+  readonly used: () => Capacity;
+  readonly accepting: () => boolean;
+  /** Live sandboxes by project. */
+  readonly running: () => Record<string, number>;
+  readonly clock: Clock;
+};
+
+export const startBeats = (o: BeatsOptions): { stop(): void } => {
+  const publish = () => {
+    if (o.connection.isClosed()) return;
+    const beat: Beat = {
+      v: 1,
+      edge: o.edge,
+      generation: o.generation,
+      at: o.clock.now(),
+      backends: ['container'],
+      capacity: o.capacity,
+      used: o.used(),
+      accepting: o.accepting(),
+      running: o.running(),
+    };
+    o.connection.publish(beatSubject(o.edge), encode('beat', beat));
+  };
+  publish();
+  const timer = setInterval(publish, EDGE_LIMITS.beatMs);
+  return { stop: () => clearInterval(timer) };
+};

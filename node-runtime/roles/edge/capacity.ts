@@ -1,0 +1,28 @@
+/** What this node offers, read from the machine once at start. */
+import { readFileSync } from 'node:fs';
+import { availableParallelism, totalmem } from 'node:os';
+import type { Capacity } from '#bus/edge/schema.ts';
+import type { CpuMillis, MiB } from '#bus/units.ts';
+import type { Config } from '../../config.ts';
+import { EDGE_LIMITS } from './limits.ts';
+
+/** Hard limit of open files of this process; Linux's own default where /proc does not say. */
+export const descriptorLimit = (): number => {
+  const match = /^Max open files\s+\S+\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'));
+  return match ? Number(match[1]) : 4_096;
+};
+
+const pidLimit = (): number => Number.parseInt(readFileSync('/proc/sys/kernel/pid_max', 'utf8'), 10);
+
+export const nodeCapacity = (config: Pick<Config, 'maxSandboxes' | 'memoryMiB'>): Capacity => {
+  const descriptors = Math.max(0, descriptorLimit() - EDGE_LIMITS.descriptorReserve);
+  const memoryMiB = config.memoryMiB ?? Math.max(0, Math.floor(totalmem() / 1024 / 1024) - EDGE_LIMITS.memoryReserveMiB) * EDGE_LIMITS.memoryOvercommit;
+  const sandboxes = Math.min(config.maxSandboxes ?? EDGE_LIMITS.sandboxesMax, EDGE_LIMITS.slotsMax, Math.floor(descriptors / EDGE_LIMITS.descriptorsPerSandbox));
+  return {
+    sandboxes,
+    memoryMiB: memoryMiB as MiB,
+    cpuMillis: (availableParallelism() * 1_000 * EDGE_LIMITS.cpuOvercommit) as CpuMillis,
+    pids: pidLimit(),
+    descriptors,
+  };
+};

@@ -1,0 +1,190 @@
+/**
+ * Takes this Edge's commands from the queue: packed creates through admission, life-cycle commands to their actor.
+ *
+ * A message is acknowledged only after everything it caused is durable; whatever arrives twice is answered by the actors.
+ * Does not decide anything about sandboxes: that is `actors/sandbox`.
+ */
+import type { NatsConnection } from '@nats-io/transport-node';
+import type { CommandReply } from '#bus/api/schema.ts';
+import { type CommandEnvelope, decodeCommand, encode, invalid } from '#bus/envelope.ts';
+import { DsecError, toWireError, type WireError, wireError } from '#bus/errors.ts';
+import { type EdgeName, type ProjectName, SandboxId } from '#bus/ids.ts';
+import type { ReportRefused } from '#bus/request/schema.ts';
+import { LaunchSandboxes, SandboxBusCommand, type SandboxCommand } from '#bus/sandbox/commands.ts';
+import type { SandboxEvent } from '#bus/sandbox/events.ts';
+import { ENDED_STATUSES, type SandboxState } from '#bus/sandbox/state.ts';
+import { createLaneSubject, edgeCommandFilter, sandboxAddress } from '#bus/subjects.ts';
+import type { CommandMeta, CommandResult } from '#actors/kernel/host.ts';
+import type { Clock } from '#actors/ports/clock.ts';
+import type { CommandConsumer, CommandQueue, Delivery } from '#actors/ports/command-queue.ts';
+import type { SandboxEffect } from '#actors/sandbox/sandbox.effects.ts';
+import type { z } from 'zod';
+import type { Log } from '../../log/log.ts';
+import type { ActorDriver } from '../driver/driver.ts';
+import type { Admission } from './admission.ts';
+import { EDGE_LIMITS } from './limits.ts';
+
+export type SandboxDriver = ActorDriver<SandboxState, SandboxCommand, SandboxEvent, SandboxEffect>;
+
+export type EdgeCommandsOptions = {
+  readonly edge: EdgeName;
+  readonly generation: number;
+  readonly connection: NatsConnection;
+  readonly queue: CommandQueue;
+  readonly driver: SandboxDriver;
+  readonly admission: Admission;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly laneCount: number;
+  /** Whether new sandboxes are taken: false while draining or fenced. */
+  readonly accepting: () => boolean;
+  /** Layers of the spec that this node cannot get; checked before anything is reserved. */
+  readonly missingLayer: (spec: LaunchSandboxes['spec']) => Promise<string | null>;
+};
+
+/** Starts consuming. The consumer is made anew, so that what an earlier process left unacknowledged comes back in order. */
+export const consumeEdgeCommands = (options: EdgeCommandsOptions): Promise<CommandConsumer> =>
+  options.queue.consume({ name: `edge-${options.edge}`, filter: edgeCommandFilter(options.edge), fresh: true, maxInFlight: EDGE_LIMITS.commandsInFlight }, (delivery) =>
+    new EdgeCommand(options, delivery).handle(),
+  );
+
+type Item = LaunchSandboxes['items'][number];
+
+class EdgeCommand {
+  readonly #o: EdgeCommandsOptions;
+  readonly #delivery: Delivery;
+
+  constructor(options: EdgeCommandsOptions, delivery: Delivery) {
+    this.#o = options;
+    this.#delivery = delivery;
+  }
+
+  async handle(): Promise<void> {
+    const startedAt = this.#o.clock.monotonicMs();
+    let envelope: CommandEnvelope;
+    try {
+      envelope = decodeCommand(this.#delivery.data);
+    } catch (thrown) {
+      this.#refuseMessage(toWireError(thrown));
+      return;
+    }
+    try {
+      if (envelope.data.type === 'LaunchSandboxes') await this.#launch(envelope);
+      else await this.#lifecycle(envelope);
+    } catch (thrown) {
+      const error = toWireError(thrown);
+      if (error.code === 'MALFORMED_MESSAGE') this.#refuseMessage(error);
+      else {
+        this.#o.log.warn('command.retried', { commandId: envelope.id, code: error.code, message: error.message });
+        this.#delivery.retry(EDGE_LIMITS.earlyStopRetryMs);
+      }
+    }
+    this.#o.log.debug('command.handled', { commandId: envelope.id, type: envelope.data.type, durationMs: this.#o.clock.monotonicMs() - startedAt });
+  }
+
+  #refuseMessage(error: WireError): void {
+    this.#o.log.warn('command.discarded', { code: error.code, message: error.message, subject: this.#delivery.subject });
+    this.#delivery.discard(error.code);
+  }
+
+  // Packed creates ---------------------------------------------------------------------------------------------
+
+  async #launch(envelope: CommandEnvelope): Promise<void> {
+    const parsed = LaunchSandboxes.safeParse(envelope.data);
+    if (!parsed.success) throw invalid('MALFORMED_MESSAGE', 'LaunchSandboxes', parsed.error);
+    const batch = parsed.data;
+    const refusal = await this.#refusalOfBatch(envelope, batch);
+    const settled = await Promise.all(batch.items.map((item) => this.#launchOne(envelope, batch, item, refusal)));
+    const unsettled = settled.find((error) => error !== null);
+    if (unsettled) throw new DsecError(unsettled);
+    this.#delivery.ack();
+  }
+
+  async #refusalOfBatch(envelope: CommandEnvelope, batch: LaunchSandboxes): Promise<WireError | null> {
+    const { edge } = this.#o;
+    if (envelope.deadlineAt !== undefined && envelope.deadlineAt < this.#o.clock.now())
+      return wireError('DEADLINE_EXCEEDED', `the create reached node ${edge} after its deadline; create again with a longer timeout`, { outcome: 'not_applied' });
+    if (!this.#o.accepting()) return wireError('EDGE_FENCED', `node ${edge} takes no new sandboxes now (draining, or its lease is not renewed)`);
+    if (batch.spec.backend !== 'container') return wireError('NOT_SUPPORTED', `backend ${batch.spec.backend} is not available on node ${edge}; use container`);
+    const missing = await this.#o.missingLayer(batch.spec);
+    return missing ? wireError('LAYER_NOT_FOUND', `layer ${missing} is not in the store that node ${edge} reads; build or import it, see dsec image ls`) : null;
+  }
+
+  /** Null when the item is settled: committed, refused, or known from before. */
+  async #launchOne(envelope: CommandEnvelope, batch: LaunchSandboxes, item: Item, refusal: WireError | null): Promise<WireError | null> {
+    const { driver, admission, generation } = this.#o;
+    const address = sandboxAddress(envelope.project, item.sandboxId);
+    if (driver.peek(address)) return null;
+    const admitted = refusal ? { ok: false as const, error: refusal } : admission.admit(item.sandboxId, batch.spec);
+    if (!admitted.ok) return this.#refuse(envelope, batch, item, admitted.error);
+    const { spec, requestId } = batch;
+    const { index, attempt } = item;
+    const command: SandboxCommand = { type: 'CreateSandbox', requestId, index, attempt, spec, slot: admitted.slot, generation, layersLocal: true };
+    const result = await driver.submit(address, command, this.#meta(envelope, `${envelope.id}:${index}:${attempt}`));
+    const held = driver.peek(address);
+    if (!held || ENDED_STATUSES.has(held.state.status)) admission.release(item.sandboxId);
+    return result.ok || result.error.retry === 'never' ? null : result.error;
+  }
+
+  async #refuse(envelope: CommandEnvelope, batch: LaunchSandboxes, item: Item, error: WireError): Promise<WireError | null> {
+    const refused: z.infer<typeof ReportRefused> = { type: 'ReportRefused', project: envelope.project, requestId: batch.requestId, index: item.index, attempt: item.attempt, error };
+    const id = `${envelope.project}:${batch.requestId}:refused:${item.index}:${item.attempt}`;
+    const report: CommandEnvelope = { ...envelope, id, at: this.#o.clock.now(), causationId: envelope.id, replyTo: undefined, data: refused };
+    const lane = laneOf(batch.requestId, this.#o.laneCount);
+    const outcome = await this.#o.queue.enqueue(createLaneSubject(lane), id, encode('refusal', report));
+    this.#o.log.info('create.refused', { actorId: item.sandboxId, code: error.code, outcome: outcome.outcome });
+    return outcome.outcome === 'applied' ? null : outcome.error;
+  }
+
+  // Life-cycle commands ----------------------------------------------------------------------------------------
+
+  async #lifecycle(envelope: CommandEnvelope): Promise<void> {
+    const id = SandboxId.safeParse(this.#delivery.subject.split('.').at(-1));
+    if (!id.success) throw DsecError.of('MALFORMED_MESSAGE', `subject ${this.#delivery.subject.slice(0, 200)} names no sandbox`);
+    const parsed = SandboxBusCommand.safeParse(envelope.data);
+    if (!parsed.success) throw invalid('MALFORMED_MESSAGE', `command ${String(envelope.data.type).slice(0, 64)}`, parsed.error);
+    const command = parsed.data;
+    if (envelope.deadlineAt !== undefined && envelope.deadlineAt < this.#o.clock.now()) {
+      this.#reply(envelope, { ok: false, error: wireError('DEADLINE_EXCEEDED', `${command.type} reached node ${this.#o.edge} after its deadline`, { outcome: 'not_applied' }) });
+      this.#delivery.ack();
+      return;
+    }
+    // Stop and delete are goals: no order between commands can make them wrong, so they are never superseded.
+    const isGoal = command.type === 'StopSandbox' || command.type === 'DeleteSandbox';
+    const result = await this.#o.driver.submit(sandboxAddress(envelope.project, id.data), command, this.#meta(envelope, envelope.id, isGoal));
+    if (!result.ok && result.error.code === 'SANDBOX_NOT_FOUND' && isGoal && this.#delivery.attempt <= EDGE_LIMITS.earlyStopRetries) {
+      this.#delivery.retry(EDGE_LIMITS.earlyStopRetryMs); // it may have overtaken the create
+      return;
+    }
+    if (!result.ok && result.error.retry !== 'never') throw new DsecError(result.error);
+    this.#reply(envelope, result);
+    this.#delivery.ack();
+  }
+
+  #meta(envelope: CommandEnvelope, commandId: string, unordered = false): CommandMeta {
+    return {
+      commandId,
+      correlationId: envelope.correlationId,
+      causationId: envelope.causationId ?? envelope.id,
+      principal: envelope.principal,
+      traceparent: envelope.traceparent,
+      at: this.#o.clock.now(),
+      sequence: unordered ? undefined : this.#delivery.sequence,
+    };
+  }
+
+  #reply(envelope: CommandEnvelope, result: CommandResult): void {
+    if (!envelope.replyTo) return;
+    const data = result.ok
+      ? { ok: true as const, data: { decision: result.decision, version: result.version, ...(result.decision === 'ignored' ? { reason: result.reason } : {}) } }
+      : { ok: false as const, error: result.error };
+    const reply: CommandReply = { commandId: envelope.id, at: this.#o.clock.now(), result: data };
+    this.#o.connection.publish(envelope.replyTo, encode('reply', reply));
+  }
+}
+
+/** The lane that a request's commands always take, so that one consumer sees them. */
+export const laneOf = (requestId: string, laneCount: number): number => Number.parseInt(requestId.slice(-4), 16) % laneCount;
+
+/** The project's name as a message id prefix: ids are de-duplicated per stream, across projects. */
+export const messageIdOf = (project: ProjectName, ...parts: readonly (string | number)[]): string => [project, ...parts].join(':');

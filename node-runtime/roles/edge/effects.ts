@@ -1,0 +1,54 @@
+/** Runs what a sandbox's state calls for on its backend, and turns the result into the command that reports it. */
+import { DsecError, type WireError, wireError } from '#bus/errors.ts';
+import type { SandboxCommand } from '#bus/sandbox/commands.ts';
+import type { SandboxState } from '#bus/sandbox/state.ts';
+import type { SandboxBackend } from '#actors/ports/sandbox-backend.ts';
+import type { SandboxEffect } from '#actors/sandbox/sandbox.effects.ts';
+import type { EffectContext } from '../driver/driver.ts';
+
+export const sandboxEffectRunner =
+  (backend: SandboxBackend) =>
+  async (effect: SandboxEffect, { state, signal }: EffectContext<SandboxState>): Promise<SandboxCommand | null> => {
+    switch (effect.type) {
+      case 'ensurePrepared':
+        return { type: 'ReportPrepared' }; // images are mounted with the launch; nothing is fetched from off the node yet
+      case 'ensureLaunched':
+        return finalOr((error) => ({ type: 'ReportFailed', error }), async () => ({ type: 'ReportStarted', ...(await backend.ensureLaunched(state, signal)) }));
+      case 'ensureAttached': {
+        const gone = await backend.watch(state, signal);
+        return gone ? { type: 'ReportExited', error: gone } : null;
+      }
+      case 'ensurePaused':
+        return transition(async () => {
+          await backend.ensurePaused(state);
+          return { type: 'ReportPaused' };
+        });
+      case 'ensureResumed':
+        return transition(async () => {
+          await backend.ensureResumed(state);
+          return { type: 'ReportResumed' };
+        });
+      case 'ensureSnapshot':
+        return transition(async () => ({ type: 'ReportSnapshotted', ...(await backend.ensureSnapshot(state, effect.snapshotId)) }));
+      case 'ensureDestroyed':
+        await backend.ensureDestroyed(state);
+        return { type: 'ReportDestroyed' };
+    }
+  };
+
+const transition = (work: () => Promise<SandboxCommand>): Promise<SandboxCommand> => finalOr((error) => ({ type: 'ReportTransitionFailed', error }), work);
+
+/** A failure that would only fail again is reported; any other is thrown, and the driver tries again. */
+const finalOr = async (report: (error: WireError) => SandboxCommand, work: () => Promise<SandboxCommand>): Promise<SandboxCommand> => {
+  try {
+    return await work();
+  } catch (thrown) {
+    if (thrown instanceof DsecError && FINAL.has(thrown.code)) return report(thrown.toWire());
+    if (thrown instanceof DsecError && thrown.retry === 'never') return report(thrown.toWire());
+    if (!(thrown instanceof DsecError)) return report(wireError('INTERNAL', thrown instanceof Error ? thrown.message : String(thrown)));
+    throw thrown;
+  }
+};
+
+/** Codes that a caller may well retry on another node, but that this node will not get past. */
+const FINAL: ReadonlySet<string> = new Set(['LAUNCH_FAILED', 'START_FAILED', 'NO_SPACE', 'LAYER_NOT_FOUND', 'NODE_FULL']);

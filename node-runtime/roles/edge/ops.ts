@@ -1,0 +1,120 @@
+/**
+ * The data plane of one Edge: answers `dsec.op.*.<edge>.*.*` through the sandbox's Chronus. @paper §3.3
+ *
+ * Checks the frame and the fields before anything is looked up, and the sandbox's state before Chronus is asked. Every
+ * answer is one op frame; every failure is a typed error.
+ */
+import type { Msg, NatsConnection } from '@nats-io/transport-node';
+import { invalid } from '#bus/envelope.ts';
+import { DsecError, toWireError } from '#bus/errors.ts';
+import { type EdgeName, ProjectName, SandboxId } from '#bus/ids.ts';
+import { packOp, unpackOp } from '#bus/op/codec.ts';
+import { isOpName, OPS, type OpName, type OpParsed } from '#bus/op/schema.ts';
+import type { SandboxState } from '#bus/sandbox/state.ts';
+import { ENDED_STATUSES } from '#bus/sandbox/state.ts';
+import { type ActorAddress, opFilter, parseOpSubject, sandboxAddress } from '#bus/subjects.ts';
+import type { EventLog } from '#actors/ports/event-log.ts';
+import type { Log } from '../../log/log.ts';
+import type { SandboxDriver } from './commands.ts';
+import { EDGE_LIMITS } from './limits.ts';
+
+/** What answers operations on one sandbox. `body` are the raw bytes behind the meta. */
+export type OpHandler = {
+  handle<O extends OpName>(op: O, request: OpParsed<O>, body: Uint8Array): Promise<{ readonly data: unknown; readonly body: readonly Uint8Array[] }>;
+};
+
+export type OpsOptions = {
+  readonly edge: EdgeName;
+  readonly connection: NatsConnection;
+  readonly driver: SandboxDriver;
+  readonly eventLog: EventLog;
+  readonly log: Log;
+  /** False when the lease is not renewed: operations are refused, because another process may own the sandboxes. */
+  readonly fenced: () => boolean;
+  /** Chronus of a live sandbox; undefined while its channel is being made. */
+  readonly live: (id: SandboxId) => Promise<OpHandler | undefined>;
+  /** Reader of an ended sandbox's logs, while they are kept. */
+  readonly ended: (state: SandboxState) => OpHandler | undefined;
+};
+
+/** Operations that only read what is recorded, and so go on after the sandbox has ended. */
+const READS: ReadonlySet<OpName> = new Set(['wait', 'read', 'list']);
+
+export const serveOps = (options: OpsOptions): { close(): Promise<void> } => {
+  let inFlight = 0;
+  const subscription = options.connection.subscribe(opFilter(options.edge), {
+    callback: (error, message) => {
+      if (error || !message.reply) return;
+      if (inFlight >= EDGE_LIMITS.opsInFlight) {
+        respond(message, failure(DsecError.of('OVERLOADED', `node ${options.edge} already answers ${EDGE_LIMITS.opsInFlight} operations; try again`)));
+        return;
+      }
+      inFlight += 1;
+      void answer(options, message)
+        .catch(failure)
+        .then((frame) => respond(message, frame))
+        .finally(() => {
+          inFlight -= 1;
+        });
+    },
+  });
+  return {
+    close: async () => {
+      subscription.unsubscribe();
+    },
+  };
+};
+
+const respond = (message: Msg, frame: Uint8Array): void => {
+  message.respond(frame);
+};
+
+const failure = (thrown: unknown): Uint8Array => packOp({ ok: false, error: toWireError(thrown) });
+
+const answer = async (options: OpsOptions, message: Msg): Promise<Uint8Array> => {
+  const startedAt = performance.now();
+  const { project, id, op } = parseTarget(message.subject);
+  const { meta, body } = unpackOp(message.data);
+  const parsed = OPS[op].request.safeParse(meta);
+  if (!parsed.success) throw invalid('INVALID_ARGUMENT', op, parsed.error);
+  if (options.fenced()) throw DsecError.of('EDGE_FENCED', `node ${options.edge} cannot renew its lease and refuses operations until it can; try again`);
+  const handler = await handlerFor(options, project, id, op);
+  const { data, body: answered } = await handler.handle(op, parsed.data as OpParsed<typeof op>, body);
+  options.log.debug('op.answered', { op, actorId: id, durationMs: Math.round((performance.now() - startedAt) * 100) / 100 });
+  return packOp({ ok: true, data }, ...answered);
+};
+
+const parseTarget = (subject: string): { project: ProjectName; id: SandboxId; op: OpName } => {
+  const parts = parseOpSubject(subject);
+  const project = ProjectName.safeParse(parts?.project);
+  const id = SandboxId.safeParse(parts?.sandbox);
+  if (!parts || !project.success || !id.success) throw DsecError.of('INVALID_ARGUMENT', 'the subject does not name a project and a sandbox id');
+  if (!isOpName(parts.op)) throw DsecError.of('UNKNOWN_VERB', `there is no operation ${parts.op.slice(0, 64)}; known: ${Object.keys(OPS).join(', ')}`);
+  return { project: project.data, id: id.data, op: parts.op };
+};
+
+const handlerFor = async (options: OpsOptions, project: ProjectName, id: SandboxId, op: OpName): Promise<OpHandler> => {
+  const address = sandboxAddress(project, id);
+  if (address.home !== options.edge) throw DsecError.of('SANDBOX_NOT_FOUND', `sandbox ${id} does not live on node ${options.edge}`);
+  const state = await stateOf(options, address);
+  if (!state) throw DsecError.of('SANDBOX_NOT_FOUND', `there is no sandbox ${id} in project ${project}; see dsec ls`);
+  if (ENDED_STATUSES.has(state.status) || state.status === 'stopping') {
+    const reader = READS.has(op) ? options.ended(state) : undefined;
+    if (reader) return reader;
+    const how = state.status === 'failed' ? `failed: ${state.failure?.message ?? 'unknown'}` : `${state.status} (${state.stopReason ?? 'requested'})`;
+    throw DsecError.of('SANDBOX_ENDED', `sandbox ${id} has ${how}; create a new one`, {
+      details: { status: state.status, reason: state.stopReason },
+      ...(state.failure ? { fault: state.failure.fault } : {}),
+    });
+  }
+  const live = state.status === 'running' ? await options.live(id) : undefined;
+  if (!live) throw DsecError.of('INVALID_STATE', `sandbox ${id} is ${state.status}, not running yet; try again when it is`, { retry: 'later', details: { status: state.status } });
+  return live;
+};
+
+const stateOf = async (options: OpsOptions, address: ActorAddress): Promise<SandboxState | undefined> => {
+  const held = options.driver.peek(address);
+  if (held) return held.state;
+  const stored = await options.eventLog.last(address);
+  return stored ? (stored.commit.state as unknown as SandboxState) : undefined;
+};
