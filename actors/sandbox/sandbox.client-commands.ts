@@ -1,0 +1,95 @@
+/** What clients ask of a sandbox that has not ended: goals (stop, delete) and steps (pause, resume, snapshot, lives). */
+import { wireError } from '#bus/errors.ts';
+import { SPEC_LIMITS } from '#bus/limits.ts';
+import type { ExtendLives, SandboxBusCommand, SnapshotSandbox } from '#bus/sandbox/commands.ts';
+import type { SandboxEvent } from '#bus/sandbox/events.ts';
+import type { SandboxState, StopReason } from '#bus/sandbox/state.ts';
+import { addMs, type DurationMs, type TimestampMs } from '#bus/units.ts';
+import type { z } from 'zod';
+import { accept, type Decision, ignore, reject } from '../kernel/definition.ts';
+import { SANDBOX_LIMITS } from './limits.ts';
+
+type SandboxDecision = Decision<SandboxEvent>;
+
+export const decideClientCommand = (state: SandboxState, command: SandboxBusCommand, at: TimestampMs): SandboxDecision => {
+  switch (command.type) {
+    case 'StopSandbox':
+      return state.status === 'stopping' ? ignore('already stopping') : accept(stopping(command.reason, at));
+    case 'DeleteSandbox':
+      return remove(state, at);
+    case 'PauseSandbox':
+      return pause(state, at);
+    case 'ResumeSandbox':
+      return resume(state, at);
+    case 'SnapshotSandbox':
+      return snapshot(state, command, at);
+    case 'ExtendLives':
+      return extendLives(state, command, at);
+  }
+};
+
+export const stopping = (reason: StopReason, at: TimestampMs): SandboxEvent => ({
+  type: 'SandboxStopping',
+  at,
+  reason,
+  error: null,
+  deadlineAt: addMs(at, SANDBOX_LIMITS.stoppingMs),
+});
+
+const remove = (state: SandboxState, at: TimestampMs): SandboxDecision => {
+  if (state.status !== 'stopping') return accept(stopping('deleted', at));
+  return state.forget ? ignore('already being deleted') : accept({ type: 'SandboxForgetting', at });
+};
+
+const pause = (state: SandboxState, at: TimestampMs): SandboxDecision => {
+  if (state.status === 'paused' || state.status === 'pausing') return ignore(`already ${state.status}`);
+  if (state.status !== 'running') return wrongState(state, 'paused', 'running');
+  return accept({ type: 'SandboxPausing', at, deadlineAt: addMs(at, SANDBOX_LIMITS.pausingMs) });
+};
+
+const resume = (state: SandboxState, at: TimestampMs): SandboxDecision => {
+  if (state.status === 'running' || state.status === 'resuming') return ignore(`already ${state.status}`);
+  if (state.status !== 'paused') return wrongState(state, 'resumed', 'paused');
+  return accept({ type: 'SandboxResuming', at, deadlineAt: addMs(at, SANDBOX_LIMITS.resumingMs) });
+};
+
+const snapshot = (state: SandboxState, { snapshotId }: z.infer<typeof SnapshotSandbox>, at: TimestampMs): SandboxDecision => {
+  if (state.snapshotId === snapshotId) return ignore(state.status === 'snapshotting' ? 'this snapshot is being made' : 'this snapshot has been made');
+  if (state.status !== 'running' && state.status !== 'paused') return wrongState(state, 'snapshotted', 'running or paused');
+  if (state.snapshots.length >= SANDBOX_LIMITS.snapshots) {
+    const message = `${state.id} already has ${SANDBOX_LIMITS.snapshots} snapshots; create a sandbox from the newest and go on there`;
+    return reject(wireError('LIMIT_OUT_OF_RANGE', message, { details: { limit: SANDBOX_LIMITS.snapshots } }));
+  }
+  return accept({ type: 'SandboxSnapshotting', at, snapshotId, deadlineAt: addMs(at, SANDBOX_LIMITS.snapshottingMs) });
+};
+
+const extendLives = (state: SandboxState, command: z.infer<typeof ExtendLives>, at: TimestampMs): SandboxDecision => {
+  const { totalMs, idleMs } = command;
+  if (totalMs === undefined && idleMs === undefined) return reject(wireError('INVALID_ARGUMENT', 'ExtendLives names neither totalMs nor idleMs; give at least one'));
+  if (state.status === 'stopping') return wrongState(state, 'given new lives', 'not stopping');
+  const refused = refusedLife('totalMs', totalMs) ?? refusedLife('idleMs', idleMs ?? undefined);
+  if (refused) return refused;
+
+  const nextIdleMs = idleMs === undefined ? state.spec.lives.idleMs : idleMs;
+  const totalDeadlineAt = totalMs === undefined ? state.totalDeadlineAt : addMs(at, totalMs);
+  const idleDeadlineAt = idleMs === undefined ? state.idleDeadlineAt : idleMs !== null && ticks(state) ? addMs(at, idleMs) : null;
+  const unchanged = totalDeadlineAt === state.totalDeadlineAt && nextIdleMs === state.spec.lives.idleMs && idleDeadlineAt === state.idleDeadlineAt;
+  if (unchanged) return ignore('these lives are already granted');
+  return accept({ type: 'SandboxLivesExtended', at, totalDeadlineAt, idleMs: nextIdleMs, idleDeadlineAt });
+};
+
+/** States in which an idle deadline is held: from the start of the payload until it rests or ends. */
+const ticks = ({ status, returnTo }: SandboxState): boolean => status === 'running' || status === 'pausing' || (status === 'snapshotting' && returnTo === 'running');
+
+const refusedLife = (field: string, value: DurationMs | undefined): SandboxDecision | undefined => {
+  if (value === undefined) return undefined;
+  const details = { field, value, minMs: SPEC_LIMITS.lifeMsMin, maxMs: SPEC_LIMITS.lifeMsMax };
+  if (value < SPEC_LIMITS.lifeMsMin)
+    return reject(wireError('INVALID_ARGUMENT', `${field}: ${value} ms would be over at once; the least is ${SPEC_LIMITS.lifeMsMin} ms, use stop to end a sandbox`, { details }));
+  if (value > SPEC_LIMITS.lifeMsMax)
+    return reject(wireError('LIMIT_OUT_OF_RANGE', `${field}: ${value} ms is above ${SPEC_LIMITS.lifeMsMax} ms; extend again later instead`, { details }));
+  return undefined;
+};
+
+const wrongState = ({ id, status }: SandboxState, done: string, needed: string): SandboxDecision =>
+  reject(wireError('INVALID_STATE', `${id} is ${status} and cannot be ${done} now; it must be ${needed}`, { details: { status } }));

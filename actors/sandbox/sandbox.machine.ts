@@ -1,0 +1,175 @@
+/**
+ * The state chart of a sandbox: which event leads from which state to which, and what it writes down.
+ *
+ * Fed with EVENTS, never with commands: by the time the machine sees something, it has been decided. Every action is a
+ * pure assign; there is no timer, no invoked work and no child actor, because those would be lost on rehydration.
+ * `stopped` and `failed` are not XState finals: a final machine is deaf, and an ended sandbox may still be told to be
+ * forgotten.
+ * @paper §2.3 §6.3
+ */
+import { assertEvent, assign, setup } from 'xstate';
+import type { SandboxEvent } from '#bus/sandbox/events.ts';
+import type { SandboxState } from '#bus/sandbox/state.ts';
+import type { TimestampMs } from '#bus/units.ts';
+
+/** Everything but the status, which is the machine's own state value. */
+export type SandboxContext = Omit<SandboxState, 'status'>;
+type Admitted = Extract<SandboxEvent, { type: 'SandboxAdmitted' }>;
+
+const contextOf = (e: Admitted): SandboxContext => ({
+  id: e.id,
+  project: e.project,
+  edge: e.edge,
+  requestId: e.requestId,
+  index: e.index,
+  attempt: e.attempt,
+  spec: e.spec,
+  slot: e.slot,
+  generation: e.generation,
+  pid: null,
+  createdAt: e.at,
+  startedAt: null,
+  endedAt: null,
+  totalDeadlineAt: e.totalDeadlineAt,
+  idleDeadlineAt: null,
+  livesVersion: 0,
+  transitionDeadlineAt: null,
+  returnTo: null,
+  snapshotId: null,
+  snapshots: [],
+  stopReason: null,
+  forget: false,
+  failure: null,
+  forkedFrom: e.forkedFrom,
+});
+
+/** Idle time does not run during a step; whoever asked for the step was active, so the idle life begins anew after it. */
+const idleRenewed = ({ idleDeadlineAt, spec }: SandboxContext, at: TimestampMs): TimestampMs | null =>
+  idleDeadlineAt === null || spec.lives.idleMs === null ? idleDeadlineAt : (Math.max(idleDeadlineAt, at + spec.lives.idleMs) as TimestampMs);
+
+/** Legal from every state that has not begun to end. */
+const whileAlive = {
+  SandboxStopping: { target: 'stopping', actions: 'beginStop' },
+  SandboxLivesExtended: { actions: 'setLives' },
+} as const;
+const onceEnded = { SandboxForgetting: { actions: 'markForgotten' } } as const;
+const wasRunning = ({ context }: { context: SandboxContext }) => context.returnTo === 'running';
+
+export const sandboxMachine = setup({
+  types: { context: {} as SandboxContext, events: {} as SandboxEvent, input: {} as Admitted },
+  guards: { wasRunning },
+  actions: {
+    beginTransition: assign(({ event }) => {
+      assertEvent(event, ['SandboxPreparing', 'SandboxStarting', 'SandboxPausing', 'SandboxResuming']);
+      return { transitionDeadlineAt: event.deadlineAt };
+    }),
+    begin: assign(({ event }) => {
+      assertEvent(event, 'SandboxStarted');
+      return { pid: event.pid, startedAt: event.at, idleDeadlineAt: event.idleDeadlineAt, transitionDeadlineAt: null };
+    }),
+    rest: assign({ idleDeadlineAt: null, transitionDeadlineAt: null }),
+    goOn: assign(({ event }) => {
+      assertEvent(event, 'SandboxResumed');
+      return { idleDeadlineAt: event.idleDeadlineAt, transitionDeadlineAt: null };
+    }),
+    beginSnapshot: assign(({ event }, params: { from: 'running' | 'paused' }) => {
+      assertEvent(event, 'SandboxSnapshotting');
+      return { returnTo: params.from, snapshotId: event.snapshotId, transitionDeadlineAt: event.deadlineAt };
+    }),
+    keepSnapshot: assign(({ context, event }) => {
+      assertEvent(event, 'SandboxSnapshotted');
+      const snapshots = [...context.snapshots, event.layer];
+      return { snapshots, returnTo: null, transitionDeadlineAt: null, idleDeadlineAt: idleRenewed(context, event.at) };
+    }),
+    dropSnapshot: assign({ snapshotId: null, returnTo: null }),
+    goBack: assign(({ context, event }) => {
+      assertEvent(event, 'SandboxTransitionFailed');
+      return { transitionDeadlineAt: null, idleDeadlineAt: idleRenewed(context, event.at) };
+    }),
+    setLives: assign(({ context, event }) => {
+      assertEvent(event, 'SandboxLivesExtended');
+      const { totalDeadlineAt, idleMs, idleDeadlineAt } = event;
+      const lives = { ...context.spec.lives, idleMs: idleMs as typeof context.spec.lives.idleMs };
+      return { totalDeadlineAt, idleDeadlineAt, livesVersion: context.livesVersion + 1, spec: { ...context.spec, lives } };
+    }),
+    beginStop: assign(({ context, event }) => {
+      assertEvent(event, 'SandboxStopping');
+      return {
+        stopReason: event.reason,
+        failure: event.error,
+        forget: context.forget || event.reason === 'deleted',
+        transitionDeadlineAt: event.deadlineAt,
+        idleDeadlineAt: null,
+        returnTo: null,
+      };
+    }),
+    retryStop: assign(({ event }) => {
+      assertEvent(event, 'SandboxStopRetried');
+      return { transitionDeadlineAt: event.deadlineAt };
+    }),
+    end: assign(({ context, event }) => {
+      assertEvent(event, ['SandboxStopped', 'SandboxFailed']);
+      const failure = event.type === 'SandboxFailed' ? event.error : context.failure;
+      return { pid: null, endedAt: event.at, transitionDeadlineAt: null, failure };
+    }),
+    markForgotten: assign({ forget: true }),
+  },
+}).createMachine({
+  id: 'sandbox',
+  context: ({ input }) => contextOf(input),
+  initial: 'admitted',
+  states: {
+    admitted: {
+      on: {
+        ...whileAlive,
+        SandboxPreparing: { target: 'preparing', actions: 'beginTransition' },
+        SandboxStarting: { target: 'starting', actions: 'beginTransition' },
+      },
+    },
+    preparing: { on: { ...whileAlive, SandboxStarting: { target: 'starting', actions: 'beginTransition' } } },
+    starting: { on: { ...whileAlive, SandboxStarted: { target: 'running', actions: 'begin' } } },
+    running: {
+      on: {
+        ...whileAlive,
+        SandboxPausing: { target: 'pausing', actions: 'beginTransition' },
+        SandboxSnapshotting: { target: 'snapshotting', actions: { type: 'beginSnapshot', params: { from: 'running' } } },
+      },
+    },
+    pausing: {
+      on: { ...whileAlive, SandboxPaused: { target: 'paused', actions: 'rest' }, SandboxTransitionFailed: { target: 'running', actions: 'goBack' } },
+    },
+    paused: {
+      on: {
+        ...whileAlive,
+        SandboxResuming: { target: 'resuming', actions: 'beginTransition' },
+        SandboxSnapshotting: { target: 'snapshotting', actions: { type: 'beginSnapshot', params: { from: 'paused' } } },
+      },
+    },
+    resuming: {
+      on: { ...whileAlive, SandboxResumed: { target: 'running', actions: 'goOn' }, SandboxTransitionFailed: { target: 'paused', actions: 'goBack' } },
+    },
+    snapshotting: {
+      on: {
+        ...whileAlive,
+        SandboxSnapshotted: [
+          { guard: 'wasRunning', target: 'running', actions: 'keepSnapshot' },
+          { target: 'paused', actions: 'keepSnapshot' },
+        ],
+        SandboxTransitionFailed: [
+          { guard: 'wasRunning', target: 'running', actions: ['goBack', 'dropSnapshot'] },
+          { target: 'paused', actions: ['goBack', 'dropSnapshot'] },
+        ],
+      },
+    },
+    stopping: {
+      on: {
+        ...onceEnded,
+        SandboxStopRetried: { actions: 'retryStop' },
+        SandboxStopped: { target: 'stopped', actions: 'end' },
+        SandboxFailed: { target: 'failed', actions: 'end' },
+      },
+    },
+    stopped: { on: onceEnded },
+    failed: { on: onceEnded },
+  },
+});

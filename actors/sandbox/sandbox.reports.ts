@@ -1,0 +1,101 @@
+/**
+ * What effects and clocks report about a sandbox that has not ended. A report is evidence, not an order: one that no longer
+ * fits the state is late, and is ignored with the reason.
+ */
+import { type WireError, wireError } from '#bus/errors.ts';
+import type { CreateSandbox, DeadlinePassed, SandboxBusCommand, SandboxCommand } from '#bus/sandbox/commands.ts';
+import type { SandboxEvent } from '#bus/sandbox/events.ts';
+import type { SandboxState, SandboxStatus } from '#bus/sandbox/state.ts';
+import { addMs, type TimestampMs } from '#bus/units.ts';
+import type { z } from 'zod';
+import { accept, type Decision, ignore } from '../kernel/definition.ts';
+import { SANDBOX_LIMITS } from './limits.ts';
+import { stopping } from './sandbox.client-commands.ts';
+
+type SandboxDecision = Decision<SandboxEvent>;
+export type SandboxReport = Exclude<SandboxCommand, SandboxBusCommand | z.infer<typeof CreateSandbox>>;
+
+export const decideReport = (state: SandboxState, report: SandboxReport, at: TimestampMs): SandboxDecision => {
+  const { status } = state;
+  switch (report.type) {
+    case 'ReportPrepared':
+      return status === 'preparing' ? accept({ type: 'SandboxStarting', at, deadlineAt: addMs(at, SANDBOX_LIMITS.startingMs) }) : late(report, status);
+    case 'ReportStarted':
+      return status === 'starting' ? accept({ type: 'SandboxStarted', at, pid: report.pid, idleDeadlineAt: idleFrom(state, at) }) : late(report, status);
+    case 'ReportFailed':
+      return isBeforeRunning(status) ? accept(failing(report.error, at)) : late(report, status);
+    case 'ReportExited':
+      return hasPayload(status) ? accept(failing(report.error, at)) : late(report, status);
+    case 'ReportDestroyed':
+      return status === 'stopping' ? accept(ended(state, at)) : late(report, status);
+    case 'ReportPaused':
+      return status === 'pausing' ? accept({ type: 'SandboxPaused', at }) : late(report, status);
+    case 'ReportResumed':
+      return status === 'resuming' ? accept({ type: 'SandboxResumed', at, idleDeadlineAt: idleFrom(state, at) }) : late(report, status);
+    case 'ReportSnapshotted':
+      return status === 'snapshotting' ? accept({ type: 'SandboxSnapshotted', at, layer: report.layer }) : late(report, status);
+    case 'ReportTransitionFailed':
+      return isReversible(status) ? accept({ type: 'SandboxTransitionFailed', at, error: report.error }) : late(report, status);
+    case 'DeadlinePassed':
+      return deadlinePassed(state, report, at);
+  }
+};
+
+const isBeforeRunning = (status: SandboxStatus) => status === 'admitted' || status === 'preparing' || status === 'starting';
+/** A launch may already have put a process on the node, even before it reported one. */
+const hasPayload = (status: SandboxStatus) => status !== 'admitted' && status !== 'preparing' && status !== 'stopping';
+/** Ways that lead back where they began when they cannot be gone. */
+const isReversible = (status: SandboxStatus) => status === 'pausing' || status === 'resuming' || status === 'snapshotting';
+
+const late = (report: SandboxReport, status: SandboxStatus): SandboxDecision => ignore(`${report.type} does not fit a sandbox that is ${status}: it is late`);
+
+/** Failure is a stop that remembers why: what is left on the node is destroyed first, and only then is it `failed`. */
+const failing = (error: WireError, at: TimestampMs): SandboxEvent => ({
+  type: 'SandboxStopping',
+  at,
+  reason: 'failed',
+  error,
+  deadlineAt: addMs(at, SANDBOX_LIMITS.stoppingMs),
+});
+const ended = ({ failure }: SandboxState, at: TimestampMs): SandboxEvent => (failure ? { type: 'SandboxFailed', at, error: failure } : { type: 'SandboxStopped', at });
+
+const idleFrom = ({ spec }: SandboxState, at: TimestampMs): TimestampMs | null => (spec.lives.idleMs === null ? null : addMs(at, spec.lives.idleMs));
+
+const deadlinePassed = (state: SandboxState, report: z.infer<typeof DeadlinePassed>, at: TimestampMs): SandboxDecision => {
+  switch (report.kind) {
+    case 'total':
+      return totalPassed(state, at);
+    case 'idle':
+      return idlePassed(state, report, at);
+    case 'transition':
+      return transitionPassed(state, at);
+  }
+};
+
+const totalPassed = (state: SandboxState, at: TimestampMs): SandboxDecision => {
+  if (state.status === 'stopping') return ignore('already stopping');
+  return at < state.totalDeadlineAt ? ignore('the total life is not over: it has been extended') : accept(stopping('total_life', at));
+};
+
+/** Idle is real only for the lives it was armed for, and only while nothing newer than the committed floor happened. */
+const idlePassed = (state: SandboxState, { version, activityAt }: z.infer<typeof DeadlinePassed>, at: TimestampMs): SandboxDecision => {
+  const { idleMs } = state.spec.lives;
+  if (state.status !== 'running') return ignore(`idle time does not run while ${state.status}`);
+  if (version !== state.livesVersion) return ignore('the lives have changed since this timer was set');
+  if (idleMs === null || state.idleDeadlineAt === null) return ignore('there is no idle limit');
+  const dueAt = Math.max(state.idleDeadlineAt, addMs(activityAt, idleMs));
+  return dueAt > at ? ignore('there was activity') : accept(stopping('idle', at));
+};
+
+const transitionPassed = (state: SandboxState, at: TimestampMs): SandboxDecision => {
+  const { status, transitionDeadlineAt, id } = state;
+  if (transitionDeadlineAt === null) return ignore(`${status} has no deadline: the transition has ended`);
+  if (at < transitionDeadlineAt) return ignore('the deadline belongs to an earlier transition');
+  if (status === 'stopping') return accept({ type: 'SandboxStopRetried', at, deadlineAt: addMs(at, SANDBOX_LIMITS.stoppingMs) });
+  if (isReversible(status)) {
+    const message = `${id} was still ${status} at its deadline and is as before; try again`;
+    return accept({ type: 'SandboxTransitionFailed', at, error: wireError('DEADLINE_EXCEEDED', message, { details: { status } }) });
+  }
+  const message = `${id} was still ${status} at its deadline; create it again`;
+  return accept(failing(wireError('LAUNCH_FAILED', message, { details: { status, deadlineAt: transitionDeadlineAt } }), at));
+};
