@@ -102,3 +102,11 @@ export const edgeCommandFilter = (edge: EdgeName): string => `dsec.cmd.edge.${ed
 
 export const beatSubject = (edge: EdgeName): string => `dsec.beat.${edge}`;
 export const BEAT_FILTER = 'dsec.beat.*';
+
+/** Everything a client of one project may publish and subscribe to, its own inboxes aside. Also what its account imports. */
+export const clientRights = (project: ProjectName) => ({
+  services: [apiSubject(project, '*'), `dsec.op.${project}.*.*.*`],
+  streams: [outFilter({ project })],
+});
+/** Every request subject of clients and every subject republished to them: what the platform's account exports. */
+export const CLIENT_EXPORTS = { services: [API_FILTER, 'dsec.op.*.*.*.*'], streams: [outFilter({})] } as const;

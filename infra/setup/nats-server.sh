@@ -23,7 +23,7 @@ nats_is_adequate() {
 }
 
 fetch_nats_server() {
-  local keyring=/usr/share/keyrings/debian-archive-keyring.gpg base work=$CACHE/apt
+  local keyring=/usr/share/keyrings/debian-archive-keyring.gpg base program work=$CACHE/apt
   [ -f $keyring ] || { echo "no $keyring: apt-get install debian-archive-keyring"; return 1; }
   base=$(debian_base_uri)
   [ -n "$base" ] || { apt-get update && base=$(debian_base_uri); }
@@ -37,7 +37,9 @@ fetch_nats_server() {
   dpkg-deb -x "$work"/download/nats-server_*.deb "$work/root" || return 1
   mkdir -p "$CACHE/bin"
   # A running server keeps its file: the new one takes the name in one step.
-  cp "$work/root/usr/bin/nats-server" "$CACHE/bin/.nats-server.$$" && mv "$CACHE/bin/.nats-server.$$" "$CACHE/bin/nats-server" || return 1
+  program=$(find "$work/root/usr" -name nats-server -type f -perm -u+x | head -n 1)
+  [ -n "$program" ] || { echo "the package holds no program named nats-server"; return 1; }
+  cp "$program" "$CACHE/bin/.nats-server.$$" && mv "$CACHE/bin/.nats-server.$$" "$CACHE/bin/nats-server" || return 1
   rm -rf "$work"
 }
 

@@ -1,0 +1,98 @@
+/**
+ * The nats-server configuration of a single machine, as a pure function from data to text (JSON, which the server reads as well).
+ *
+ * Accounts: PLATFORM holds JetStream and the roles. Each project has an account of its own that imports its part of `dsec.api` and
+ * `dsec.op` as services and of `dsec.out` as a stream, and nothing else. One account for all clients would not do: the server does
+ * not check reply subjects, so a tenant could have an answer published onto another tenant's subject. @paper §3.2
+ *
+ * INV-TENANT: no message of one project's clients reaches another project's subjects.
+ */
+import type { EdgeName, ProjectName } from '#bus/ids.ts';
+import { CLIENT_EXPORTS, clientRights } from '#bus/subjects.ts';
+import { NATS_LIMITS } from './limits.ts';
+import { permissionsOf, ROLES, type Role } from './roles.ts';
+
+export type ClientUser = {
+  readonly project: ProjectName;
+  /** Unique within the project; part of its inbox prefix. */
+  readonly name: string;
+  readonly publicKey: string;
+};
+
+export type BusSettings = {
+  readonly serverName: string;
+  readonly port: number;
+  readonly storeDir: string;
+  readonly logFile: string;
+  /** How often stored messages are flushed to disk; 0 flushes each one before it is acknowledged. Bounds what a power cut may lose. */
+  readonly syncIntervalMs: number;
+  readonly edge: EdgeName;
+  /** Public nkeys. */
+  readonly roles: Readonly<Record<Role, string>>;
+  readonly systemUser: string;
+  readonly clients: readonly ClientUser[];
+};
+
+export const PLATFORM_ACCOUNT = 'PLATFORM';
+const SYSTEM_ACCOUNT = 'SYS';
+export const clientAccount = (project: ProjectName): string => `CLIENTS_${project}`;
+
+/** Only this client may subscribe below it, so nobody else sees its answers. */
+export const clientInboxPrefix = (user: Pick<ClientUser, 'project' | 'name'>): string => `_INBOX.${user.project}.${user.name}`;
+
+export const natsConfig = (settings: BusSettings): string => `${JSON.stringify(configOf(settings), null, 2)}\n`;
+
+const configOf = (settings: BusSettings) => ({
+  server_name: settings.serverName,
+  listen: `127.0.0.1:${settings.port}`,
+  jetstream: {
+    store_dir: settings.storeDir,
+    sync_interval: settings.syncIntervalMs === 0 ? 'always' : `${settings.syncIntervalMs}ms`,
+  },
+  max_payload: NATS_LIMITS.maxPayloadBytes,
+  max_control_line: NATS_LIMITS.maxControlLineBytes,
+  max_pending: NATS_LIMITS.maxPendingBytes,
+  // One machine: nobody else to move clients to, so the lame-duck phase is as short as the server allows.
+  lame_duck_duration: '30s',
+  lame_duck_grace_period: '1s',
+  log_file: settings.logFile,
+  logfile_size_limit: NATS_LIMITS.logFileBytes,
+  logfile_max_num: NATS_LIMITS.logFiles,
+  system_account: SYSTEM_ACCOUNT,
+  accounts: {
+    [SYSTEM_ACCOUNT]: { users: [{ nkey: settings.systemUser }] },
+    [PLATFORM_ACCOUNT]: platformAccount(settings),
+    ...Object.fromEntries(projectsOf(settings.clients).map((project) => [clientAccount(project), projectAccount(project, settings.clients)])),
+  },
+});
+
+const projectsOf = (clients: readonly ClientUser[]): ProjectName[] => [...new Set(clients.map(({ project }) => project))].sort();
+
+const platformAccount = ({ roles, edge, clients }: BusSettings) => {
+  const accounts = projectsOf(clients).map(clientAccount);
+  return {
+    jetstream: 'enabled',
+    users: ROLES.map((role) => ({ nkey: roles[role], permissions: permissionsOf(role, edge) })),
+    exports: [
+      // Every request has one answer (output is read by offset), so the server may drop the reply's mapping after it.
+      ...CLIENT_EXPORTS.services.map((service) => ({ service, response_type: 'singleton', accounts })),
+      ...CLIENT_EXPORTS.streams.map((stream) => ({ stream, accounts })),
+    ],
+  };
+};
+
+const projectAccount = (project: ProjectName, clients: readonly ClientUser[]) => {
+  const { services, streams } = clientRights(project);
+  return {
+    users: clients
+      .filter((client) => client.project === project)
+      .map((client) => ({
+        nkey: client.publicKey,
+        permissions: { publish: services, subscribe: [...streams, `${clientInboxPrefix(client)}.>`] },
+      })),
+    imports: [
+      ...services.map((subject) => ({ service: { account: PLATFORM_ACCOUNT, subject } })),
+      ...streams.map((subject) => ({ stream: { account: PLATFORM_ACCOUNT, subject } })),
+    ],
+  };
+};

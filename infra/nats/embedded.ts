@@ -1,0 +1,99 @@
+/**
+ * The bus of `dsec up` in one call: keys, configuration, server process, context file for clients.
+ *
+ * | file | what |
+ * |---|---|
+ * | `<bus>/nats.json` | the server's configuration, written at every start |
+ * | `<bus>/store` | JetStream: the only truth of the platform |
+ * | `<bus>/lock` `<bus>/server.log` `<bus>/start.log` | lock on the store, the server's logs |
+ * | `<credentials>/*.nk` | key seeds |
+ * | `<context>` | what SDK and CLI read |
+ */
+import { createHash } from 'node:crypto';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { DsecError } from '#bus/errors.ts';
+import type { EdgeName, ProjectName } from '#bus/ids.ts';
+import { natsConfig } from './config.ts';
+import { type BusKeys, clientContext, ensureKeys, writeContext } from './credentials.ts';
+import { freePort, isFreePort } from './greeting.ts';
+import { PROCESS_LIMITS } from './limits.ts';
+import { locateNatsServer } from './locate.ts';
+import { NatsServer, type ServerEvent } from './process.ts';
+import { ROLES, type Role } from './roles.ts';
+
+export type EmbeddedBusOptions = {
+  /** Holds the server's store, configuration and logs. */
+  readonly busDir: string;
+  readonly credentialsDir: string;
+  /** Written once the server is ready; names the first client of `clients`. */
+  readonly contextFile: string;
+  /** 0: the port of the last run when it is free, else any. */
+  readonly port: number;
+  readonly syncIntervalMs: number;
+  readonly edge: EdgeName;
+  readonly clients: readonly [{ readonly project: ProjectName; readonly name: string }, ...{ readonly project: ProjectName; readonly name: string }[]];
+  readonly projectRoot: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly onEvent: (event: ServerEvent) => void;
+};
+
+export type EmbeddedBus = {
+  readonly servers: readonly string[];
+  readonly version: string;
+  readonly keys: BusKeys;
+  /** Of the server that runs now: it changes with a restart. */
+  readonly pid: () => number;
+  stop(): Promise<void>;
+};
+
+export const startEmbeddedBus = async (options: EmbeddedBusOptions): Promise<EmbeddedBus> => {
+  const program = await locateNatsServer(options);
+  await mkdir(join(options.busDir, 'store'), { recursive: true, mode: 0o700 });
+  const keys = await ensureKeys(options.credentialsDir, options.clients);
+  const { server, port } = await startOnSomePort(options, program.path, keys);
+  const servers = [`127.0.0.1:${port}`];
+  const [first] = keys.clients;
+  if (first) await writeContext(options.contextFile, clientContext(servers, first));
+  return { servers, version: program.version, keys, pid: () => server.pid, stop: () => server.stop() };
+};
+
+/** A fixed port is used or refused. A free one may be taken by another program in the moment before we listen: then another is tried. */
+const startOnSomePort = async (options: EmbeddedBusOptions, program: string, keys: BusKeys): Promise<{ server: NatsServer; port: number }> => {
+  if (options.port !== 0 && !(await isFreePort(options.port)))
+    throw DsecError.of('HOST_UNFIT', `port ${options.port} of the bus is taken by another program; stop it, or choose another port (0 takes a free one)`);
+  let port = options.port || (await lastPort(options.busDir)) || (await freePort());
+  for (let attempt = 1; ; attempt += 1) {
+    if (options.port === 0 && !(await isFreePort(port))) port = await freePort();
+    const serverName = `dsec-${options.edge}-${createHash('sha256').update(options.busDir).digest('hex').slice(0, 8)}`;
+    const configFile = join(options.busDir, 'nats.json');
+    await writeFile(configFile, configText(options, serverName, port, keys), { mode: 0o600 });
+    try {
+      const files = { configFile, lockFile: join(options.busDir, 'lock'), startLog: join(options.busDir, 'start.log') };
+      return { port, server: await NatsServer.start({ program, serverName, port, ...files, onEvent: options.onEvent }) };
+    } catch (error) {
+      const lostTheRace = options.port === 0 && attempt < PROCESS_LIMITS.portAttempts && !(await isFreePort(port));
+      if (!lostTheRace) throw error;
+    }
+  }
+};
+
+const configText = (options: EmbeddedBusOptions, serverName: string, port: number, keys: BusKeys): string =>
+  natsConfig({
+    serverName,
+    port,
+    storeDir: join(options.busDir, 'store'),
+    logFile: join(options.busDir, 'server.log'),
+    syncIntervalMs: options.syncIntervalMs,
+    edge: options.edge,
+    roles: Object.fromEntries(ROLES.map((role) => [role, keys.roles[role].publicKey])) as Record<Role, string>,
+    systemUser: keys.system.publicKey,
+    clients: keys.clients.map(({ project, name, publicKey }) => ({ project, name, publicKey })),
+  });
+
+/** Clients that are connected find a restarted platform again only where it was. */
+const lastPort = async (busDir: string): Promise<number | undefined> => {
+  const text = await readFile(join(busDir, 'nats.json'), 'utf8').catch(() => '');
+  const port = Number(/"listen": "127\.0\.0\.1:(\d+)"/.exec(text)?.[1]);
+  return Number.isInteger(port) && port > 0 ? port : undefined;
+};

@@ -1,0 +1,57 @@
+/** What a nats-server says of itself before anybody has signed in: the first line of every connection. */
+import { connect, createServer } from 'node:net';
+import { z } from 'zod';
+
+const Greeting = z.object({ server_name: z.string(), version: z.string(), port: z.number(), jetstream: z.boolean().default(false), ldm: z.boolean().default(false) });
+export type Greeting = z.infer<typeof Greeting>;
+
+/** Longest greeting: a cluster's list of addresses is part of it. */
+const MAX_GREETING_BYTES = 65_536;
+
+/** The server's greeting on loopback, or undefined when none comes in time. */
+export const greetingOf = (port: number, timeoutMs: number): Promise<Greeting | undefined> =>
+  new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1');
+    let text = '';
+    const settle = (greeting: Greeting | undefined): void => {
+      clearTimeout(timer);
+      socket.destroy();
+      resolve(greeting);
+    };
+    const timer = setTimeout(() => settle(undefined), timeoutMs);
+    socket.setEncoding('utf8');
+    socket.on('data', (chunk: string) => {
+      text += chunk;
+      if (text.includes('\r\n')) settle(parseGreeting(text));
+      else if (text.length > MAX_GREETING_BYTES) settle(undefined);
+    });
+    socket.on('error', () => settle(undefined));
+    socket.on('close', () => settle(undefined));
+  });
+
+const parseGreeting = (text: string): Greeting | undefined => {
+  const json = /^INFO (\{.*\})\s*\r\n/.exec(text)?.[1];
+  try {
+    return json ? Greeting.safeParse(JSON.parse(json)).data : undefined;
+  } catch {
+    return undefined;
+  }
+};
+
+/** Whether nobody listens on the loopback port, as far as one can know before listening. */
+export const isFreePort = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', () => resolve(false));
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
+  });
+
+export const freePort = (): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      server.close(() => (address && typeof address === 'object' ? resolve(address.port) : reject(new Error('no port'))));
+    });
+  });

@@ -1,0 +1,60 @@
+/**
+ * What each role of the platform may publish and subscribe to. A wrong program or a stolen key of one role cannot speak for another.
+ *
+ * JetStream's own API (`$JS.API`) is open to every role: consumers and reads by subject go through it. Clients live in other
+ * accounts, which have no JetStream at all (`config.ts`). @paper §3.2
+ */
+import type { EdgeName } from '#bus/ids.ts';
+import {
+  API_FILTER,
+  BEAT_FILTER,
+  beatSubject,
+  COMMANDS_SUBJECTS,
+  commitFilter,
+  edgeCommandFilter,
+  opFilter,
+  outFilter,
+  SYSTEM_PROJECT,
+} from '#bus/subjects.ts';
+
+export const ROLES = ['apiserver', 'placement', 'watcher', 'iam', 'edge', 'operator'] as const;
+export type Role = (typeof ROLES)[number];
+
+export type Permissions = { readonly publish: readonly string[]; readonly subscribe: readonly string[] };
+
+/** Answers to requests: the caller's inbox inside the account, the server's rewritten reply for a client's request from outside it. */
+const ANSWERS = ['_INBOX.>', '_R_.>'];
+const JETSTREAM = ['$JS.API.>', '$JS.ACK.>', '$JS.FC.>'];
+const INBOXES = ['_INBOX.>'];
+const CREATE_LANES = COMMANDS_SUBJECTS.filter((subject) => subject.startsWith('dsec.cmd.create.'));
+const EDGE_QUEUES = COMMANDS_SUBJECTS.filter((subject) => subject.startsWith('dsec.cmd.edge.'));
+
+/** `edge` names the node for the role of that name: an Edge commits for its own sandboxes only. */
+export const permissionsOf = (role: Role, edge: EdgeName): Permissions => {
+  const speaks = (...subjects: readonly string[]): readonly string[] => [...subjects, ...JETSTREAM, ...ANSWERS];
+  const hears = (...subjects: readonly string[]): readonly string[] => [...subjects, ...INBOXES];
+  switch (role) {
+    case 'apiserver':
+      return { publish: speaks(...CREATE_LANES, ...EDGE_QUEUES), subscribe: hears(API_FILTER, BEAT_FILTER, outFilter({})) };
+    case 'placement':
+      return { publish: speaks(commitFilter({ kind: 'request', home: '_' }), ...CREATE_LANES, ...EDGE_QUEUES), subscribe: hears(BEAT_FILTER, outFilter({})) };
+    case 'watcher':
+      return { publish: speaks(commitFilter({ project: SYSTEM_PROJECT, kind: 'edge', home: '_' })), subscribe: hears(BEAT_FILTER, outFilter({})) };
+    case 'iam':
+      return { publish: speaks(commitFilter({ kind: 'project', home: '_' })), subscribe: hears(outFilter({})) };
+    case 'edge':
+      return {
+        publish: speaks(
+          commitFilter({ kind: 'sandbox', home: edge }),
+          commitFilter({ project: SYSTEM_PROJECT, kind: 'edge', home: '_', id: edge }),
+          beatSubject(edge),
+          ...CREATE_LANES,
+          edgeCommandFilter(edge),
+        ),
+        subscribe: hears(opFilter(edge), outFilter({ home: edge })),
+      };
+    case 'operator': // people and tests: everything inside the platform's account
+      return { publish: ['>'], subscribe: ['>'] };
+  }
+};
+
