@@ -1,0 +1,73 @@
+/**
+ * Where layers are kept: immutable EROFS images by content address, and the catalogue of names that point at them.
+ *
+ * Does not decide which images a sandbox gets, how they are built, or where they are mounted (node-runtime/images).
+ * Adapters: posix. One contract suite, `test/contract/layer-store.contract.ts`, runs against all of them.
+ * @paper §5.1 §5.3
+ *
+ * INV-LAYER: whatever a digest names is whole and unchanging; a killed writer leaves nothing that a digest or a name reaches.
+ */
+import type { Readable } from 'node:stream';
+import { z } from 'zod';
+import { ImageName, LayerDigest } from '#bus/ids.ts';
+import { TimestampMs } from '#bus/units.ts';
+
+/** Place in a sandbox's stack: base lowest, then workspaces, then toolkits. */
+export const LayerKind = z.enum(['base', 'workspace', 'toolkit']);
+export type LayerKind = z.infer<typeof LayerKind>;
+
+/** `storedAt` is when the layer was last put: a repeated put renews it, and with it the grace period of garbage collection. */
+export type LayerInfo = { readonly digest: LayerDigest; readonly sizeBytes: number; readonly storedAt: TimestampMs };
+
+/** One name of the catalogue. `source` tells people what the image was made from; no program reads it. */
+export const ImageRecord = z.object({
+  name: ImageName,
+  digest: LayerDigest,
+  kind: LayerKind,
+  sizeBytes: z.number().int().nonnegative(),
+  createdAt: TimestampMs,
+  source: z.string().max(1_000),
+});
+export type ImageRecord = z.infer<typeof ImageRecord>;
+
+export type PutOptions = {
+  /** The store may move the file instead of copying it; afterwards the path is gone. */
+  readonly consume?: boolean;
+  readonly signal?: AbortSignal;
+};
+
+/** `kept`: it was put again at or after `storedBefore`, so somebody is about to use it. */
+export type DeleteOutcome = 'deleted' | 'absent' | 'kept';
+
+/** `corrupt`: the bytes no longer match the digest; delete the layer and build or fetch it again. */
+export type VerifyOutcome = 'intact' | 'corrupt' | 'absent';
+
+export interface LayerStore {
+  readonly names: ImageNames;
+  /** Stores an image file; idempotent. Durable when it resolves. NO_SPACE, INVALID_ARGUMENT, CANCELLED. */
+  put(file: string, options?: PutOptions): Promise<LayerInfo>;
+  /** Cheap and synchronous: callers ask on the create path. */
+  has(digest: LayerDigest): boolean;
+  /** Path for mount(2) on this machine. LAYER_NOT_FOUND when the store does not hold the layer here. */
+  localPath(digest: LayerDigest): string;
+  /** The image's bytes. LAYER_NOT_FOUND. */
+  read(digest: LayerDigest): Promise<Readable>;
+  list(): Promise<LayerInfo[]>;
+  /** Removes one layer, unless it was put at or after `storedBefore`. Names that point at it are the caller's concern. */
+  delete(digest: LayerDigest, options?: { readonly storedBefore?: TimestampMs }): Promise<DeleteOutcome>;
+  /** Reads the whole layer and compares. */
+  verify(digest: LayerDigest): Promise<VerifyOutcome>;
+}
+
+export interface ImageNames {
+  /** Cheap and synchronous (microseconds): on the create path. Always sees the newest durable record. */
+  lookup(name: ImageName): ImageRecord | null;
+  /** Creates or replaces. Atomic among processes. LAYER_NOT_FOUND when the store does not hold the digest. */
+  set(record: ImageRecord): Promise<void>;
+  /** False when there was no such name. The layer stays until garbage collection. */
+  delete(name: ImageName): Promise<boolean>;
+  /** Every record, by name. */
+  list(): Promise<ImageRecord[]>;
+  /** Names alone, unordered, at most `limit`: for suggestions. */
+  listNames(limit: number): ImageName[];
+}

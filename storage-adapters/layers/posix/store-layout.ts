@@ -1,0 +1,44 @@
+/**
+ * Where a store's files lie under its root. Owner: this adapter. All of it is truth except `tmp/`, which may be emptied.
+ *
+ *     blobs/sha256/<hex>.erofs   layers, read-only, complete from the moment the name exists
+ *     names/<encoded>.json       one catalogue record each
+ *     tmp/                       files being written (`temp-files.ts`)
+ *     lock                       shared by writers that publish, exclusive for the one that removes a layer
+ */
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { ImageName, LayerDigest } from '#bus/ids.ts';
+import { LayerDigest as LayerDigestSchema } from '#bus/ids.ts';
+
+export type StoreLayout = { readonly root: string; readonly blobs: string; readonly names: string; readonly temp: string; readonly lock: string };
+
+export const layoutOf = (root: string): StoreLayout => ({
+  root,
+  blobs: join(root, 'blobs', 'sha256'),
+  names: join(root, 'names'),
+  temp: join(root, 'tmp'),
+  lock: join(root, 'lock'),
+});
+
+/** Images may hold secrets of their builders: nobody but the owner may walk in. */
+export const createLayout = async (layout: StoreLayout): Promise<void> => {
+  for (const directory of [layout.blobs, layout.names, layout.temp]) await mkdir(directory, { recursive: true, mode: 0o700 });
+};
+
+const BLOB_SUFFIX = '.erofs';
+const NAME_SUFFIX = '.json';
+
+export const blobPath = (layout: StoreLayout, digest: LayerDigest): string => join(layout.blobs, `${digest.slice('sha256:'.length)}${BLOB_SUFFIX}`);
+
+/** Null for a file that is not a layer. */
+export const digestOfBlobFile = (fileName: string): LayerDigest | null => {
+  const parsed = fileName.endsWith(BLOB_SUFFIX) ? LayerDigestSchema.safeParse(`sha256:${fileName.slice(0, -BLOB_SUFFIX.length)}`) : undefined;
+  return parsed?.success ? parsed.data : null;
+};
+
+/** `/` and `:` become characters that no image name contains, one for one, so that the longest name still fits a file name. */
+export const namePath = (layout: StoreLayout, name: ImageName): string => `${layout.names}/${name.replaceAll('/', '+').replaceAll(':', '@')}${NAME_SUFFIX}`;
+
+export const nameOfFile = (fileName: string): ImageName | null =>
+  fileName.endsWith(NAME_SUFFIX) && !fileName.startsWith('.') ? (fileName.slice(0, -NAME_SUFFIX.length).replaceAll('+', '/').replaceAll('@', ':') as ImageName) : null;
