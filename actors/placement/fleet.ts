@@ -1,0 +1,85 @@
+/**
+ * The fleet as this process sees it: the newest beat of every Edge, with this process's own decisions that no beat can show
+ * yet laid over it. Holds no truth: it is folded anew from beats by whoever needs it, and is full again after one second.
+ *
+ * Time comes in as data. Two placements do not see each other's decisions; sampling keeps them from choosing alike, and the
+ * Edge has the final say.
+ * @paper §3.2 §7
+ */
+import type { Beat, Capacity } from '#bus/edge/schema.ts';
+import type { EdgeName } from '#bus/ids.ts';
+import type { Backend, SandboxSpec } from '#bus/sandbox/spec.ts';
+import type { CpuMillis, MiB, TimestampMs } from '#bus/units.ts';
+import { FLEET_LIMITS } from './limits.ts';
+
+/** A node that may be chosen: fresh and accepting. `used` includes what was decided but not seen in a beat yet. */
+export type FleetNode = { readonly edge: EdgeName; readonly backends: readonly Backend[]; readonly capacity: Capacity; readonly used: Capacity };
+export type FleetView = readonly FleetNode[];
+
+type Decided = { readonly at: TimestampMs; readonly sandboxes: number; readonly memoryMiB: number; readonly cpuMillis: number; readonly pids: number };
+type Known = { beat: Beat; receivedAt: TimestampMs; decided: Decided[] };
+
+export class Fleet {
+  readonly #nodes = new Map<EdgeName, Known>();
+
+  /** Takes a beat in; `at` is this process's own time, because the clocks of nodes differ. */
+  observe(beat: Beat, at: TimestampMs): void {
+    const known = this.#nodes.get(beat.edge);
+    if (!known) {
+      this.#makeRoom(at);
+      if (this.#nodes.size < FLEET_LIMITS.nodes) this.#nodes.set(beat.edge, { beat, receivedAt: at, decided: [] });
+      return;
+    }
+    const isOlder = beat.generation < known.beat.generation || (beat.generation === known.beat.generation && beat.at < known.beat.at);
+    if (isOlder) return; // from a process that was replaced, or overtaken on the way
+    known.beat = beat;
+    known.receivedAt = at;
+    known.decided = known.decided.filter((d) => at < d.at + FLEET_LIMITS.settleMs);
+  }
+
+  /** Remembers what was just sent to a node, until its beats show it. */
+  noteAssigned(edge: EdgeName, count: number, { limits }: SandboxSpec, at: TimestampMs): void {
+    const known = this.#nodes.get(edge);
+    if (!known) return;
+    known.decided.push({ at, sandboxes: count, memoryMiB: count * limits.memoryMiB, cpuMillis: count * limits.cpuMillis, pids: count * limits.pids });
+    if (known.decided.length <= FLEET_LIMITS.decisionsPerNode) return;
+    const [oldest, next, ...rest] = known.decided;
+    if (oldest && next) known.decided = [{ ...sum(oldest, next), at: next.at }, ...rest];
+  }
+
+  hasCandidates(at: number): boolean {
+    for (const known of this.#nodes.values()) if (isCandidate(known, at)) return true;
+    return false;
+  }
+
+  view(at: number): FleetView {
+    const nodes: FleetNode[] = [];
+    for (const known of this.#nodes.values()) {
+      if (!isCandidate(known, at)) continue;
+      const { edge, backends, capacity, used } = known.beat;
+      nodes.push({ edge, backends, capacity, used: known.decided.reduce(laidOver, used) });
+    }
+    return nodes;
+  }
+
+  /** Nodes that fell silent long ago give way to new ones. */
+  #makeRoom(at: TimestampMs): void {
+    if (this.#nodes.size < FLEET_LIMITS.nodes) return;
+    for (const [edge, known] of this.#nodes) if (!isFresh(known, at)) this.#nodes.delete(edge);
+  }
+}
+
+const isFresh = ({ receivedAt }: Known, at: number): boolean => at - receivedAt <= FLEET_LIMITS.freshMs;
+const isCandidate = (known: Known, at: number): boolean => known.beat.accepting && isFresh(known, at);
+
+const sum = <T extends Omit<Decided, 'at'>>(a: T, b: Omit<Decided, 'at'>) => ({
+  ...a,
+  sandboxes: a.sandboxes + b.sandboxes,
+  memoryMiB: a.memoryMiB + b.memoryMiB,
+  cpuMillis: a.cpuMillis + b.cpuMillis,
+  pids: a.pids + b.pids,
+});
+const laidOver = (used: Capacity, decided: Decided): Capacity => {
+  const { memoryMiB, cpuMillis, ...rest } = sum(used, decided);
+  return { ...rest, memoryMiB: memoryMiB as MiB, cpuMillis: cpuMillis as CpuMillis };
+};
