@@ -1,5 +1,5 @@
 /** Hands a life-cycle command to the owning Edge through the queue, and waits a while for the decision. */
-import type { NatsConnection } from '@nats-io/transport-node';
+import { createInbox, type NatsConnection } from '@nats-io/transport-node';
 import { CommandReply, type Decision } from '#bus/api/schema.ts';
 import { type CommandEnvelope, encode } from '#bus/envelope.ts';
 import { DsecError } from '#bus/errors.ts';
@@ -8,17 +8,15 @@ import type { CommandQueue } from '#actors/ports/command-queue.ts';
 import { APISERVER_LIMITS } from './limits.ts';
 
 export class Decisions {
-  readonly #connection: NatsConnection;
   readonly #queue: CommandQueue;
   readonly #prefix: string;
   readonly #waiting = new Map<string, (reply: CommandReply) => void>();
   readonly #subscription: { unsubscribe(): void };
 
-  constructor(connection: NatsConnection, queue: CommandQueue, inbox: string) {
-    this.#connection = connection;
+  constructor(connection: NatsConnection, queue: CommandQueue) {
     this.#queue = queue;
-    this.#prefix = inbox;
-    this.#subscription = this.#connection.subscribe(inbox, {
+    this.#prefix = createInbox();
+    this.#subscription = connection.subscribe(this.#prefix, {
       callback: (error, message) => {
         if (error) return;
         const reply = CommandReply.safeParse(parseJson(message.data));

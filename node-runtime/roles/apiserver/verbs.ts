@@ -1,0 +1,140 @@
+/** What each verb does. Reads come from the log or the projection, writes are commands on the queue. */
+import { randomUUID } from 'node:crypto';
+import type { ApiParsed, Decision, SandboxView } from '#bus/api/schema.ts';
+import type { CommandEnvelope } from '#bus/envelope.ts';
+import { DsecError } from '#bus/errors.ts';
+import { bodyHashOf, type ClientKey, type ProjectName, parseSandboxId, type RequestId, requestIdFor, type SandboxId, type Shard } from '#bus/ids.ts';
+import type { PlaceSandboxes, RequestState } from '#bus/request/schema.ts';
+
+import type { SandboxBusCommand } from '#bus/sandbox/commands.ts';
+import { SandboxState } from '#bus/sandbox/state.ts';
+import { createLaneSubject, edgeCommandSubject, requestAddress, sandboxAddress } from '#bus/subjects.ts';
+import { addMs } from '#bus/units.ts';
+import type { Clock } from '#actors/ports/clock.ts';
+import type { EventLog, StoredCommit } from '#actors/ports/event-log.ts';
+import type { SandboxProjection } from '#adapters/sqlite/mod.ts';
+import type { z } from 'zod';
+import { laneOf, messageIdOf } from '../edge/commands.ts';
+import type { Caller, Verbs } from './apiserver.ts';
+import { commandDeadline, type Decisions } from './decisions.ts';
+import { APISERVER_LIMITS } from './limits.ts';
+import { type ResolveLayer, resolveSpec } from './resolve.ts';
+
+export type VerbsOptions = {
+  readonly eventLog: EventLog;
+  readonly projection: SandboxProjection;
+  readonly decisions: Decisions;
+  readonly resolveLayer: ResolveLayer;
+  readonly clock: Clock;
+  readonly shards: readonly Shard[];
+  readonly laneCount: number;
+  readonly platformVersion: string;
+};
+
+export const createVerbs = (o: VerbsOptions): Verbs => ({
+  info: async () => ({ platformVersion: o.platformVersion, shards: [...o.shards], laneCount: o.laneCount }),
+  create: (request, caller) => create(o, request, caller),
+  request: async ({ id }, { project }) => {
+    const stored = await o.eventLog.last(requestAddress(project, id));
+    if (!stored) throw DsecError.of('REQUEST_NOT_FOUND', `there is no request ${id} in project ${project}`);
+    return { version: stored.commit.version, streamSequence: stored.sequence, state: stored.commit.state as unknown as RequestState };
+  },
+  get: async ({ ids }, { project }) => ({ sandboxes: await Promise.all(ids.map((id) => newest(o, project, id))) }),
+  list: (request, caller) => list(o, request, caller),
+  stop: ({ id, key }, caller) => lifecycle(o, id, { type: 'StopSandbox', reason: 'requested' }, key, caller),
+  delete: ({ id, key }, caller) => lifecycle(o, id, { type: 'DeleteSandbox' }, key, caller),
+  pause: ({ id, key }, caller) => lifecycle(o, id, { type: 'PauseSandbox' }, key, caller),
+  resume: ({ id, key }, caller) => lifecycle(o, id, { type: 'ResumeSandbox' }, key, caller),
+  snapshot: ({ id, key, snapshotId }, caller) => lifecycle(o, id, { type: 'SnapshotSandbox', snapshotId }, key, caller),
+  extend: ({ id, key, totalMs, idleMs }, caller) => {
+    if (totalMs === undefined && idleMs === undefined) throw DsecError.of('INVALID_ARGUMENT', 'extend: name totalMs, idleMs, or both');
+    return lifecycle(o, id, { type: 'ExtendLives', ...(totalMs === undefined ? {} : { totalMs }), ...(idleMs === undefined ? {} : { idleMs }) }, key, caller);
+  },
+  events: (request, caller) => events(o, request, caller),
+});
+
+const create = async (o: VerbsOptions, request: ApiParsed<'create'>, { project, principal, traceparent }: Caller) => {
+  const requestId = requestIdFor(project, request.key, o.shards.length);
+  const bodyHash = bodyHashOf({ count: request.count, spec: request.spec });
+  const now = o.clock.now();
+  const spec = await resolveSpec(request.spec, o.resolveLayer, hostnameOf(requestId)).catch(async (thrown: unknown) => {
+    // A key that was accepted keeps its answer, also when an image it named has been removed since.
+    if (await isKnown(o, project, requestId, bodyHash)) return null;
+    throw thrown;
+  });
+  if (!spec) return { requestId, bodyHash };
+  const data: z.infer<typeof PlaceSandboxes> = {
+    type: 'PlaceSandboxes',
+    project,
+    key: request.key,
+    requestId,
+    bodyHash,
+    count: request.count,
+    spec,
+    deadlineAt: addMs(now, request.timeoutMs),
+  };
+  const id = messageIdOf(project, requestId, 'place', bodyHash);
+  const envelope: CommandEnvelope = { v: 1, id, at: now, project, principal, correlationId: requestId, deadlineAt: data.deadlineAt, data, ...(traceparent ? { traceparent } : {}) };
+  // Storing is harmless when the key is known, so both go out together: one round trip, not two.
+  await Promise.all([isKnown(o, project, requestId, bodyHash), o.decisions.store(createLaneSubject(laneOf(requestId, o.laneCount)), envelope)]);
+  return { requestId, bodyHash };
+};
+
+/** Whether the key already names an equal request. KEY_CONFLICT when it names another one, KEY_EXPIRED when it is too old. */
+const isKnown = async (o: VerbsOptions, project: ProjectName, requestId: RequestId, bodyHash: string): Promise<boolean> => {
+  const stored = await o.eventLog.last(requestAddress(project, requestId));
+  if (!stored) return false;
+  const state = stored.commit.state as unknown as RequestState;
+  if (state.bodyHash !== bodyHash)
+    throw DsecError.of('KEY_CONFLICT', `key ${state.key} already names a create with another body; use a new key for a new request`, { details: { requestId, key: state.key } });
+  if (state.keyExpiresAt <= o.clock.now()) throw DsecError.of('KEY_EXPIRED', `key ${state.key} named a create that is too old to be answered; use a new key`, { details: { requestId } });
+  return true;
+};
+
+const hostnameOf = (requestId: RequestId): string => `box-${requestId.slice(5, 17)}`;
+
+const newest = async (o: VerbsOptions, project: ProjectName, id: SandboxId): Promise<SandboxView | null> => {
+  if (!o.shards.includes(parseSandboxId(id).shard)) return null;
+  const stored = await o.eventLog.last(sandboxAddress(project, id));
+  return stored ? viewOf(stored) : null;
+};
+
+const viewOf = ({ commit, sequence }: StoredCommit): SandboxView => ({ version: commit.version, streamSequence: sequence, state: SandboxState.parse(commit.state) });
+
+const list = async (o: VerbsOptions, { labels, statuses, after, limit, atLeast }: ApiParsed<'list'>, { project }: Caller) => {
+  await o.projection.waitFor(atLeast, APISERVER_LIMITS.atLeastWaitMs);
+  return o.projection.list({ project, labels, statuses, after, limit });
+};
+
+const lifecycle = async (o: VerbsOptions, id: SandboxId, data: SandboxBusCommand, key: ClientKey | undefined, caller: Caller): Promise<Decision> => {
+  const { project, principal, traceparent } = caller;
+  const { shard, edge } = parseSandboxId(id);
+  if (!o.shards.includes(shard)) throw DsecError.of('SANDBOX_NOT_FOUND', `there is no sandbox ${id} in project ${project}; see dsec ls`);
+  const commandId = messageIdOf(project, id, data.type, key ?? randomUUID());
+  const envelope: CommandEnvelope = {
+    v: 1,
+    id: commandId,
+    at: o.clock.now(),
+    project,
+    principal,
+    correlationId: commandId,
+    deadlineAt: commandDeadline(o.clock),
+    data,
+    ...(traceparent ? { traceparent } : {}),
+  };
+  return o.decisions.decide(edgeCommandSubject(edge, id), envelope);
+};
+
+const events = async (o: VerbsOptions, { id, afterVersion, limit }: ApiParsed<'events'>, { project }: Caller) => {
+  const stored = o.shards.includes(parseSandboxId(id).shard) ? await o.eventLog.history(sandboxAddress(project, id), afterVersion, limit + 1) : [];
+  if (stored.length === 0 && afterVersion === 0) throw DsecError.of('SANDBOX_NOT_FOUND', `there is no sandbox ${id} in project ${project}; see dsec ls`);
+  const page: StoredCommit[] = [];
+  let bytes = 0;
+  for (const one of stored.slice(0, limit)) {
+    bytes += JSON.stringify(one.commit).length;
+    if (bytes > APISERVER_LIMITS.historyPageBytes && page.length > 0) break;
+    page.push(one);
+  }
+  return { commits: page.map(({ commit, sequence }) => ({ ...commit, streamSequence: sequence })), more: page.length < stored.length };
+};
+
