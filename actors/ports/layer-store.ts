@@ -49,7 +49,7 @@ export interface LayerStore {
   /** Cheap and synchronous: callers ask on the create path. */
   has(digest: LayerDigest): boolean;
   /** Path for mount(2) on this machine. LAYER_NOT_FOUND when the store does not hold the layer here. */
-  localPath(digest: LayerDigest): string;
+  pathOf(digest: LayerDigest): string;
   /** The image's bytes. LAYER_NOT_FOUND. */
   read(digest: LayerDigest): Promise<Readable>;
   list(): Promise<LayerInfo[]>;

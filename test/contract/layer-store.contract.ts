@@ -50,7 +50,7 @@ export const layerStoreContract = (adapter: string, open: () => Promise<LayerSto
       expect(info).toMatchObject({ digest: digestOfBytes(bytes), sizeBytes: bytes.byteLength });
       expect(store.has(info.digest)).toBe(true);
       expect((await bytesOf(info.digest)).equals(bytes)).toBe(true);
-      expect((await readFile(store.localPath(info.digest))).equals(bytes)).toBe(true);
+      expect((await readFile(store.pathOf(info.digest))).equals(bytes)).toBe(true);
       expect(await store.verify(info.digest)).toBe('intact');
     });
 
@@ -94,7 +94,7 @@ export const layerStoreContract = (adapter: string, open: () => Promise<LayerSto
       expect(store.has(unknown)).toBe(false);
       expect(await store.verify(unknown)).toBe('absent');
       expect(await store.delete(unknown)).toBe('absent');
-      expect(() => store.localPath(unknown)).toThrowError(expect.objectContaining({ code: 'LAYER_NOT_FOUND' }));
+      expect(() => store.pathOf(unknown)).toThrowError(expect.objectContaining({ code: 'LAYER_NOT_FOUND' }));
       await expect(store.read(unknown)).rejects.toMatchObject({ code: 'LAYER_NOT_FOUND' });
     });
 

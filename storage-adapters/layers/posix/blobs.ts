@@ -104,7 +104,7 @@ const infoOf = (digest: LayerDigest, stats: { size: number; mtimeMs: number }): 
 
 export const hasBlob = (layout: StoreLayout, digest: LayerDigest): boolean => statSync(blobPath(layout, digest), { throwIfNoEntry: false }) !== undefined;
 
-export const localBlobPath = (layout: StoreLayout, digest: LayerDigest): string => {
+export const pathOfBlob = (layout: StoreLayout, digest: LayerDigest): string => {
   if (!hasBlob(layout, digest)) throw blobNotFound(digest);
   return blobPath(layout, digest);
 };

@@ -2,7 +2,7 @@
  * Advisory locks that die with their holder: flock(2) on an open file. Node has no call for it, so libc is asked directly.
  * Descriptors of Node are close-on-exec, so no child process ever keeps a lock alive.
  */
-import { type FileHandle, open } from 'node:fs/promises';
+import { open } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import koffi from 'koffi';
 
@@ -16,9 +16,9 @@ const flock = libc.func('int flock(int fd, int operation)') as (fd: number, oper
 export type LockMode = 'shared' | 'exclusive';
 
 /** Never waits. False: another open file holds a conflicting lock. */
-export const tryLock = (handle: FileHandle, mode: LockMode): boolean => {
+export const tryLock = (fd: number, mode: LockMode): boolean => {
   for (;;) {
-    if (flock(handle.fd, (mode === 'shared' ? LOCK_SH : LOCK_EX) | LOCK_NB) === 0) return true;
+    if (flock(fd, (mode === 'shared' ? LOCK_SH : LOCK_EX) | LOCK_NB) === 0) return true;
     const errno = koffi.errno();
     if (errno === koffi.os.errno['EINTR']) continue;
     if (errno === koffi.os.errno['EWOULDBLOCK'] || errno === koffi.os.errno['EAGAIN']) return false;
@@ -37,7 +37,7 @@ export const lockFile = async (path: string, mode: LockMode, options: WaitOption
   const giveUpAt = performance.now() + options.maxWaitMs;
   let told = false;
   try {
-    while (!tryLock(handle, mode)) {
+    while (!tryLock(handle.fd, mode)) {
       if (!told) options.onWait?.();
       told = true;
       if (performance.now() >= giveUpAt) {

@@ -12,7 +12,7 @@ import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ImageName, LayerDigest } from '#bus/ids.ts';
 import { digestOfBytes, layerStoreContract } from '#test/contract/layer-store.contract.ts';
-import { openPosixLayerStore } from './posix-layer-store.ts';
+import { PosixLayerStore } from './posix-layer-store.ts';
 import { createTempFile, sweepTempFiles } from './temp-files.ts';
 
 const projectRoot = fileURLToPath(new URL('../../..', import.meta.url));
@@ -20,15 +20,15 @@ const freshRoot = (): Promise<string> => mkdtemp(join(tmpdir(), 'dsec-layers-'))
 
 layerStoreContract('posix', async () => {
   const root = await freshRoot();
-  return { store: await openPosixLayerStore(root), close: () => rm(root, { recursive: true }) };
+  return { store: new PosixLayerStore({ dir: root }), close: () => rm(root, { recursive: true }) };
 });
 
 /** A second process that works on the store until it is told not to. Built, because Node does not run TypeScript. */
 const WRITER = `
-  import { openPosixLayerStore } from ${JSON.stringify(fileURLToPath(new URL('./posix-layer-store.ts', import.meta.url)))};
+  import { PosixLayerStore } from ${JSON.stringify(fileURLToPath(new URL('./posix-layer-store.ts', import.meta.url)))};
   const [root, task, name, ...args] = process.argv.slice(2);
   const main = async () => {
-    const store = await openPosixLayerStore(root);
+    const store = new PosixLayerStore({ dir: root });
     process.stdout.write('ready\\n');
     if (task === 'put-and-name') for (const file of args) {
       const info = await store.put(file);
@@ -73,7 +73,7 @@ describe('posix layer store among processes', () => {
       child.kill('SIGKILL');
       await once(child, 'close');
 
-      const store = await openPosixLayerStore(root);
+      const store = new PosixLayerStore({ dir: root });
       expect(await readdir(join(root, 'tmp'))).toEqual([]);
       for (const { digest } of await store.list()) expect(await store.verify(digest)).toBe('intact');
       for (const record of await store.names.list()) expect(store.has(record.digest)).toBe(true);
@@ -82,18 +82,18 @@ describe('posix layer store among processes', () => {
 
   test('opening the store spares a live writer and removes a dead one', async () => {
     const root = join(scratch, 'sweep');
-    await openPosixLayerStore(root);
+    new PosixLayerStore({ dir: root });
     const temp = await createTempFile(join(root, 'tmp'));
     await writeFile(join(root, 'tmp', '.tmp-of-a-dead-writer'), 'half');
-    expect(await sweepTempFiles(join(root, 'tmp'))).toBe(1);
+    expect(sweepTempFiles(join(root, 'tmp'))).toBe(1);
     expect(await readdir(join(root, 'tmp'))).toHaveLength(1);
     await temp.handle.close();
-    expect(await sweepTempFiles(join(root, 'tmp'))).toBe(1);
+    expect(sweepTempFiles(join(root, 'tmp'))).toBe(1);
   });
 
   test('names written by several processes at once are whole at every moment', { timeout: 60_000 }, async () => {
     const root = join(scratch, 'catalogue');
-    const store = await openPosixLayerStore(root);
+    const store = new PosixLayerStore({ dir: root });
     const digests: LayerDigest[] = [];
     for (const body of ['first', 'second', 'third']) {
       const file = join(scratch, body);
@@ -118,20 +118,20 @@ describe('posix layer store among processes', () => {
 
   test('a layer whose bytes changed on disk is found out', async () => {
     const root = join(scratch, 'corrupt');
-    const store = await openPosixLayerStore(root);
+    const store = new PosixLayerStore({ dir: root });
     const file = join(scratch, 'sound');
     await writeFile(file, 'sound');
     const { digest } = await store.put(file);
-    await writeFile(store.localPath(digest), 'unsound', { flag: 'r+' });
+    await writeFile(store.pathOf(digest), 'unsound', { flag: 'r+' });
     expect(await store.verify(digest)).toBe('corrupt');
     expect(digest).toBe(digestOfBytes(Buffer.from('sound')));
-    await writeFile(store.localPath(digest), '');
+    await writeFile(store.pathOf(digest), '');
     expect(await store.verify(digest)).toBe('corrupt');
   });
 
   test('foreign files in the store are neither layers nor names', async () => {
     const root = join(scratch, 'foreign');
-    const store = await openPosixLayerStore(root);
+    const store = new PosixLayerStore({ dir: root });
     await writeFile(join(root, 'blobs', 'sha256', 'README.erofs'), 'not a layer');
     await writeFile(join(root, 'names', '.swp'), '');
     expect(await store.list()).toEqual([]);

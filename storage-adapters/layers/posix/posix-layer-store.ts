@@ -3,19 +3,27 @@ import type { Readable } from 'node:stream';
 import type { DeleteOutcome, LayerInfo, LayerStore, PutOptions, VerifyOutcome } from '#actors/ports/layer-store.ts';
 import type { LayerDigest } from '#bus/ids.ts';
 import type { TimestampMs } from '#bus/units.ts';
-import { deleteBlob, hasBlob, listBlobs, localBlobPath, putBlob, readBlob, verifyBlob } from './blobs.ts';
+import { deleteBlob, hasBlob, listBlobs, pathOfBlob, putBlob, readBlob, verifyBlob } from './blobs.ts';
 import { layerStoreError } from './fs-errors.ts';
 import { PosixImageNames } from './names.ts';
 import { createLayout, layoutOf, type StoreLayout } from './store-layout.ts';
 import { sweepTempFiles } from './temp-files.ts';
 
-class PosixLayerStore implements LayerStore {
+/** Any number of processes may have the same store open. */
+export class PosixLayerStore implements LayerStore {
   readonly names: PosixImageNames;
   readonly #layout: StoreLayout;
 
-  constructor(layout: StoreLayout) {
-    this.#layout = layout;
-    this.names = new PosixImageNames(layout);
+  /** Opens the store in `dir`, which is created when absent, and removes what dead writers left. NO_SPACE, INVALID_ARGUMENT. */
+  constructor(options: { readonly dir: string }) {
+    this.#layout = layoutOf(options.dir);
+    this.names = new PosixImageNames(this.#layout);
+    try {
+      createLayout(this.#layout);
+      sweepTempFiles(this.#layout.temp);
+    } catch (error) {
+      throw layerStoreError(`open layer store ${options.dir}`, error);
+    }
   }
 
   put(file: string, options: PutOptions = {}): Promise<LayerInfo> {
@@ -26,8 +34,8 @@ class PosixLayerStore implements LayerStore {
     return hasBlob(this.#layout, digest);
   }
 
-  localPath(digest: LayerDigest): string {
-    return localBlobPath(this.#layout, digest);
+  pathOf(digest: LayerDigest): string {
+    return pathOfBlob(this.#layout, digest);
   }
 
   read(digest: LayerDigest): Promise<Readable> {
@@ -46,15 +54,3 @@ class PosixLayerStore implements LayerStore {
     return verifyBlob(this.#layout, digest);
   }
 }
-
-/** Opens the store at `root`, which is created when absent, and removes what dead writers left. Any number of processes may have it open. */
-export const openPosixLayerStore = async (root: string): Promise<LayerStore> => {
-  const layout = layoutOf(root);
-  try {
-    await createLayout(layout);
-    await sweepTempFiles(layout.temp);
-  } catch (error) {
-    throw layerStoreError(`open layer store ${root}`, error);
-  }
-  return new PosixLayerStore(layout);
-};

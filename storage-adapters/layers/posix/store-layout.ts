@@ -6,7 +6,7 @@
  *     tmp/                       files being written (`temp-files.ts`)
  *     lock                       shared by writers that publish, exclusive for the one that removes a layer
  */
-import { mkdir } from 'node:fs/promises';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ImageName, LayerDigest } from '#bus/ids.ts';
 import { LayerDigest as LayerDigestSchema } from '#bus/ids.ts';
@@ -22,8 +22,8 @@ export const layoutOf = (root: string): StoreLayout => ({
 });
 
 /** Images may hold secrets of their builders: nobody but the owner may walk in. */
-export const createLayout = async (layout: StoreLayout): Promise<void> => {
-  for (const directory of [layout.blobs, layout.names, layout.temp]) await mkdir(directory, { recursive: true, mode: 0o700 });
+export const createLayout = (layout: StoreLayout): void => {
+  for (const directory of [layout.blobs, layout.names, layout.temp]) mkdirSync(directory, { recursive: true, mode: 0o700 });
 };
 
 const BLOB_SUFFIX = '.erofs';

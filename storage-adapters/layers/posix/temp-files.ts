@@ -3,7 +3,8 @@
  * on it; a file without a lock belongs to a writer that died, and the next process to open the store removes it.
  */
 import { randomBytes } from 'node:crypto';
-import { type FileHandle, open, readdir, rename, rm } from 'node:fs/promises';
+import { closeSync, openSync, readdirSync, rmSync } from 'node:fs';
+import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { tryLock } from './file-lock.ts';
 import { isAbsent } from './fs-errors.ts';
@@ -20,7 +21,7 @@ export const createTempFile = async (directory: string): Promise<TempFile> => {
 };
 
 /** A sweeper may come between creating and locking: whoever gets the lock first decides, and an unlinked file is no use. */
-const ownTempFile = async (handle: FileHandle): Promise<boolean> => tryLock(handle, 'exclusive') && (await handle.stat()).nlink > 0;
+const ownTempFile = async (handle: FileHandle): Promise<boolean> => tryLock(handle.fd, 'exclusive') && (await handle.stat()).nlink > 0;
 
 /** Runs `write`, makes the bytes durable and gives the file its final name; on any failure nothing is left. */
 export const writeAtomically = async (tempDirectory: string, finalPath: string, write: (temp: TempFile) => Promise<void>): Promise<void> => {
@@ -47,28 +48,23 @@ export const syncDirectory = async (directory: string): Promise<void> => {
   }
 };
 
-/** Removes the temporary files of writers that died; returns how many. */
-export const sweepTempFiles = async (directory: string): Promise<number> => {
-  let removed = 0;
-  for (const name of await readdir(directory)) {
-    if (name.startsWith('.tmp-') && (await removeIfAbandoned(join(directory, name)))) removed += 1;
-  }
-  return removed;
-};
+/** Removes the temporary files of writers that died; returns how many. Synchronous: it is part of opening the store, and finds next to nothing. */
+export const sweepTempFiles = (directory: string): number =>
+  readdirSync(directory).filter((name) => name.startsWith('.tmp-') && removeIfAbandoned(join(directory, name))).length;
 
-const removeIfAbandoned = async (path: string): Promise<boolean> => {
-  let handle: FileHandle;
+const removeIfAbandoned = (path: string): boolean => {
+  let fd: number;
   try {
-    handle = await open(path, 'r+');
+    fd = openSync(path, 'r+');
   } catch (error) {
     if (isAbsent(error)) return false; // its writer has just finished
     throw error;
   }
   try {
-    if (!tryLock(handle, 'exclusive')) return false;
-    await rm(path, { force: true });
+    if (!tryLock(fd, 'exclusive')) return false;
+    rmSync(path, { force: true });
     return true;
   } finally {
-    await handle.close();
+    closeSync(fd);
   }
 };

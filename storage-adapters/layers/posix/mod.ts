@@ -1,0 +1,3 @@
+/** Public face of the posix layer store; the lock serves other files that a dead holder must not keep. */
+export { type HeldLock, lockFile, type WaitOptions } from './file-lock.ts';
+export { PosixLayerStore } from './posix-layer-store.ts';
