@@ -1,0 +1,53 @@
+/** A whole platform for a test or a benchmark, in directories of its own, with a small base layer; leaves nothing. */
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PosixLayerStore } from '#adapters/layers/posix/mod.ts';
+import { type ConfigInput, loadConfig, pathsOf } from '#runtime/config.ts';
+import { buildLayer } from '#runtime/images/mod.ts';
+import { createLog, type LogLevel } from '#runtime/log/log.ts';
+import { type Platform, startPlatform } from '#runtime/roles/up/platform.ts';
+
+/** Programs of the small base layer: one static busybox under many names. */
+const APPLETS = ['sh', 'true', 'false', 'cat', 'echo', 'ls', 'sleep', 'seq', 'head', 'tail', 'tr', 'wc', 'grep', 'sha256sum', 'awk', 'printf', 'kill', 'setsid', 'touch', 'chmod', 'mkdir', 'rm', 'id', 'env', 'pwd', 'ps', 'dd', 'yes', 'date', 'hostname', 'mount', 'nohup', 'sed', 'stat', 'find', 'sort', 'cp', 'ln', 'mknod', 'test'];
+
+/** Makes the root file system that the small base layer holds. */
+export const makeBusyboxRoot = (dir: string): void => {
+  for (const sub of ['bin', 'etc', 'root', 'tmp', 'var', 'usr', 'w', 'proc', 'sys', 'dev']) mkdirSync(join(dir, sub), { recursive: true });
+  cpSync('/bin/busybox', join(dir, 'bin/busybox'));
+  for (const applet of APPLETS) symlinkSync('busybox', join(dir, 'bin', applet));
+  symlinkSync('../bin', join(dir, 'usr/bin'));
+  writeFileSync(join(dir, 'etc/passwd'), 'root:x:0:0:root:/root:/bin/sh\nagent:x:1000:1000:agent:/w:/bin/sh\n');
+  writeFileSync(join(dir, 'etc/group'), 'root:x:0:\nagent:x:1000:\n');
+};
+
+export type TestPlatform = {
+  readonly platform: Platform;
+  readonly dir: string;
+  readonly logFile: string;
+  readonly store: PosixLayerStore;
+  /** Ends everything and removes every file. */
+  close(): Promise<void>;
+};
+
+/** Starts a platform with the layer `small`; `overrides` go to the configuration. */
+export const startTestPlatform = async (options: { overrides?: Partial<ConfigInput>; logLevel?: LogLevel } = {}): Promise<TestPlatform> => {
+  const dir = mkdtempSync(join(tmpdir(), 'dsec-t-'));
+  const logFile = join(dir, 'roles.log');
+  const level = options.logLevel ?? 'info';
+  const config = loadConfig({ flags: { dataDir: join(dir, 'data'), runDir: join(dir, 'run'), edgeName: 'node-1' as ConfigInput['edgeName'], logLevel: level, ...options.overrides } });
+  const store = new PosixLayerStore({ dir: pathsOf(config).layers });
+  makeBusyboxRoot(join(dir, 'root'));
+  await buildLayer(store, { name: 'small', kind: 'base', source: { type: 'directory', path: join(dir, 'root') } });
+  const platform = await startPlatform({ config, log: createLog('up', 'warn'), logFile });
+  return {
+    platform,
+    dir,
+    logFile,
+    store,
+    close: async () => {
+      await platform.close();
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+};
