@@ -1,0 +1,105 @@
+/** The client: connects to a platform and makes, finds and lists sandboxes of one project. @paper §2.1 */
+import { invalid } from '#bus/envelope.ts';
+import { SandboxId } from '#bus/ids.ts';
+import type { SandboxStatus } from '#bus/sandbox/state.ts';
+import { type ContextOptions, resolveContext } from './context.ts';
+import { type GroupOptions, runMany, runOne } from './create/run.ts';
+import type { Command } from './exec/command.ts';
+import type { Group } from './group.ts';
+import { SDK_LIMITS } from './limits.ts';
+import type { RunOptions, WaitOptions } from './run-options.ts';
+import { Sandbox } from './sandbox.ts';
+import { Session } from './session.ts';
+import { connectBus } from './transport/nats-bus.ts';
+
+export type ConnectOptions = ContextOptions & {
+  /** How long to wait for a platform that is starting. Milliseconds, default 5,000. */
+  readonly timeoutMs?: number | undefined;
+  /** Shown in the bus's own list of clients. */
+  readonly name?: string | undefined;
+};
+export type ListOptions = {
+  /** Every one of these labels with this value. */
+  readonly labels?: Readonly<Record<string, string>> | undefined;
+  readonly status?: SandboxStatus | readonly SandboxStatus[] | undefined;
+  readonly pageSize?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+};
+
+/** Connects and checks that an apiserver answers. The connection is reopened for ever until `close`. */
+export const connect = async (options: ConnectOptions = {}): Promise<Dsec> => {
+  const context = resolveContext(options);
+  const timeoutMs = options.timeoutMs ?? SDK_LIMITS.connectTimeoutMs;
+  const bus = await connectBus(context, { name: options.name ?? 'dsec-sdk', timeoutMs });
+  const session = new Session(bus, context.project);
+  try {
+    await session.shardCount({ giveUpAfterMs: timeoutMs });
+  } catch (thrown) {
+    await bus.close();
+    throw thrown;
+  }
+  return new Dsec(session);
+};
+
+export class Dsec {
+  readonly #session: Session;
+
+  constructor(session: Session) {
+    this.#session = session;
+  }
+
+  get project(): string {
+    return this.#session.project;
+  }
+
+  /** Makes a sandbox and waits until it runs. With a `key`, repeating the call never makes a second one. */
+  async runContainer(options: RunOptions, wait: WaitOptions = {}): Promise<Sandbox> {
+    return runOne(this.#session, options, wait);
+  }
+
+  /**
+   * Makes `count` equal sandboxes and waits until each runs or has failed; what became of each is in the group's items.
+   * Throws when the platform refused the create as a whole.
+   */
+  async runContainers(options: RunOptions, wait: GroupOptions): Promise<Group> {
+    return runMany(this.#session, options, wait);
+  }
+
+  /** SANDBOX_NOT_FOUND when the project has no such sandbox. */
+  async get(id: string): Promise<Sandbox> {
+    const sandbox = this.sandbox(id);
+    await sandbox.refresh();
+    return sandbox;
+  }
+
+  /** A handle without asking whether the sandbox exists. */
+  sandbox(id: string): Sandbox {
+    const parsed = SandboxId.safeParse(id);
+    if (!parsed.success) throw invalid('INVALID_ARGUMENT', 'sandbox', parsed.error);
+    return new Sandbox(this.#session, parsed.data);
+  }
+
+  attach(sandboxId: string, execId: string): Command {
+    return this.sandbox(sandboxId).attach(execId);
+  }
+
+  /** The project's sandboxes in the order of their ids, this client's own newest writes included. */
+  async *list(options: ListOptions = {}): AsyncGenerator<Sandbox> {
+    const statuses = options.status === undefined ? [] : [options.status].flat();
+    const request = { labels: { ...options.labels }, statuses: statuses as SandboxStatus[], limit: options.pageSize ?? 100, atLeast: this.#session.seen };
+    for (let after: string | null | undefined; after !== null; ) {
+      const page = await this.#session.api.call('list', after === undefined ? request : { ...request, after }, { signal: options.signal });
+      for (const view of page.sandboxes) yield new Sandbox(this.#session, view.state.id, view.state);
+      after = page.next;
+    }
+  }
+
+  /** Ends the connection; sandboxes and their commands go on. */
+  async close(): Promise<void> {
+    await this.#session.bus.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}

@@ -1,0 +1,214 @@
+/**
+ * Sends one create (1…256 equal sandboxes under one key) and waits until each item runs or has failed. @paper §2.1
+ *
+ * Follows the request actor and the sandboxes on `dsec.out` from before the create is sent. Core messages may be lost,
+ * so items without news are also asked for, at a bounded pace and at once after a reconnect.
+ */
+import type { Commit } from '#bus/envelope.ts';
+import { DsecError } from '#bus/errors.ts';
+import { type ClientKey, type RequestId, type SandboxId, parseSandboxId, requestIdFor, sandboxIdFor, shardOfRequest } from '#bus/ids.ts';
+import { RequestState } from '#bus/request/schema.ts';
+import { SandboxState } from '#bus/sandbox/state.ts';
+import { requestAddress, sandboxAddress } from '#bus/subjects.ts';
+import type { DurationMs } from '#bus/units.ts';
+import { SDK_LIMITS } from '../limits.ts';
+import type { Order } from '../run-options.ts';
+import type { Session } from '../session.ts';
+import { Latch, type WakeReason } from '../transport/latch.ts';
+import { newestStates } from '../transport/states.ts';
+import { Assembly, type Item } from './assembly.ts';
+
+export type CreateOrder = {
+  readonly key: ClientKey;
+  readonly count: number;
+  readonly spec: Order['spec'];
+  /** The key may have been used before: its commits lie in the past and have to be asked for. */
+  readonly mayExist: boolean;
+};
+export type CreateWaitOptions = { readonly deadlineAt: number; readonly timeoutMs: number; readonly signal?: AbortSignal | undefined; readonly onSettled?: (item: Item) => void };
+
+/** Resolves with every item settled, or with those left open when the time was over; throws what the create itself was refused with. */
+export const createAndWait = async (session: Session, order: CreateOrder, options: CreateWaitOptions): Promise<Assembly> => {
+  const requestId = requestIdFor(session.project, order.key, await session.shardCount({ signal: options.signal }));
+  const waiter = new CreateWaiter(session, order, options, requestId);
+  try {
+    const answered = await waiter.send();
+    if (answered !== requestId) return await retryWithFreshShards(session, order, options, answered);
+    await waiter.settle();
+    return waiter.assembly;
+  } finally {
+    waiter.close();
+  }
+};
+
+/** The platform was set up anew with other shards while this client was connected; what it answered is the truth. */
+const retryWithFreshShards = async (session: Session, order: CreateOrder, options: CreateWaitOptions, requestId: RequestId): Promise<Assembly> => {
+  await session.shardCount({ fresh: true, signal: options.signal });
+  const waiter = new CreateWaiter(session, { ...order, mayExist: true }, options, requestId);
+  try {
+    await waiter.settle();
+    return waiter.assembly;
+  } finally {
+    waiter.close();
+  }
+};
+
+class CreateWaiter {
+  readonly assembly: Assembly;
+  readonly #session: Session;
+  readonly #order: CreateOrder;
+  readonly #options: CreateWaitOptions;
+  readonly #wide: boolean;
+  /** What is followed, by actor id; items that settle leave it. */
+  readonly #following = new Map<string, () => void>();
+  /** Opened by everything that the settling loop has to look at: done, failure, reconnect. */
+  readonly #wake = new Latch();
+  readonly #offReconnect: () => void;
+  readonly #ended: Promise<void>;
+  #end: () => void = () => {};
+  #failure: DsecError | undefined;
+
+  constructor(session: Session, order: CreateOrder, options: CreateWaitOptions, requestId: RequestId) {
+    this.#session = session;
+    this.#order = order;
+    this.#options = options;
+    this.#wide = order.count > SDK_LIMITS.exactSubscriptions;
+    this.assembly = new Assembly(requestId, order.count, session.clock.now());
+    this.#ended = new Promise((resolve) => {
+      this.#end = resolve;
+    });
+    const onFailure = (error: DsecError): void => this.#fail(error);
+    this.#following.set(requestId, session.feed.follow(requestAddress(session.project, requestId), { onCommit: (commit) => this.#onRequest(commit), onFailure }));
+    this.#offReconnect = session.bus.onReconnect(() => this.#wake.open('reconnected'));
+    this.#followGuess();
+  }
+
+  async send(): Promise<RequestId> {
+    const { key, count, spec } = this.#order;
+    const { timeoutMs, signal } = this.#options;
+    const wire = { key, count, spec, timeoutMs: Math.max(1_000, timeoutMs) as DurationMs };
+    const { requestId } = await this.#session.api.call('create', wire, { giveUpAfterMs: this.#leftMs(), signal });
+    return requestId;
+  }
+
+  /** Waits for the news, asking for what does not come. */
+  async settle(): Promise<void> {
+    if (this.#order.mayExist) await this.#catchUp(0);
+    let pauseMs: number = this.#wide ? SDK_LIMITS.catchUpFirstManyMs : SDK_LIMITS.catchUpFirstOneMs;
+    while (!this.assembly.done && this.#leftMs() > 0) {
+      const why = await this.#wake.wait(Math.min(pauseMs, this.#leftMs()), this.#options.signal);
+      if (this.#failure) throw this.#failure;
+      if (this.assembly.done || this.#leftMs() <= 0) return;
+      const asking = this.#catchUp(why === 'reconnected' ? 0 : pauseMs / 2);
+      asking.catch(() => {}); // when the news comes first, nobody needs the answer any more
+      await Promise.race([asking, this.#ended]);
+      pauseMs = Math.min(Math.max(pauseMs * 2, SDK_LIMITS.catchUpEveryMs), SDK_LIMITS.catchUpSlowestMs);
+    }
+  }
+
+  close(): void {
+    this.#offReconnect();
+    for (const stop of this.#following.values()) stop();
+    this.#following.clear();
+  }
+
+  /**
+   * A sandbox's id is a function of its request and its Edge, so the subject of a single create can be guessed before
+   * it is placed: on one node the guess is always right, and no news can be missed.
+   */
+  #followGuess(): void {
+    const edge = this.#session.edgeHint;
+    if (edge && this.#order.count === 1) this.#follow(sandboxIdFor(this.assembly.requestId, 0, 0, edge));
+  }
+
+  #follow(id: SandboxId): void {
+    if (this.#following.has(id)) return;
+    const follower = {
+      onCommit: (commit: Commit, message: { sequence(): number | undefined }) => this.#onSandbox(id, commit, message),
+      onFailure: (error: DsecError) => this.#fail(error),
+    };
+    this.#following.set(id, this.#session.feed.follow(sandboxAddress(this.#session.project, id), follower, this.#wide));
+  }
+
+  #unfollow(id: SandboxId | null): void {
+    if (id === null) return;
+    this.#following.get(id)?.();
+    this.#following.delete(id);
+  }
+
+  #onRequest(commit: Commit): void {
+    const state = RequestState.safeParse(commit.state);
+    if (state.success) this.#applyRequest(commit.version, state.data);
+  }
+
+  #onSandbox(id: SandboxId, commit: Commit, message: { sequence(): number | undefined }): void {
+    const state = SandboxState.safeParse(commit.state);
+    if (!state.success || state.data.id !== id) return;
+    if (this.#applySandbox(commit.version, state.data)) this.#session.saw(parseSandboxId(id).shard, message.sequence());
+  }
+
+  #applyRequest(version: number, state: RequestState): void {
+    const before = new Map(this.assembly.items.map((item) => [item.index, item.sandboxId]));
+    for (const item of this.assembly.applyRequest(version, state, this.#session.clock.now())) {
+      const old = before.get(item.index) ?? null;
+      if (old !== item.sandboxId) this.#unfollow(old);
+      if (item.outcome) this.#settled(item);
+      else if (item.sandboxId) this.#follow(item.sandboxId);
+      if (item.edge) this.#session.edgeHint = item.edge;
+    }
+  }
+
+  /** True when this settled an item. */
+  #applySandbox(version: number, state: SandboxState): boolean {
+    const item = this.assembly.applySandbox(version, state, this.#session.clock.now());
+    if (!item?.outcome) return false;
+    this.#settled(item);
+    return true;
+  }
+
+  #settled(item: Item): void {
+    this.#unfollow(item.sandboxId);
+    this.#options.onSettled?.(item);
+    if (this.assembly.done) this.#finish('done');
+  }
+
+  /** Asks for the request and for the states of items that have been quiet for `quietMs`. */
+  async #catchUp(quietMs: number): Promise<void> {
+    const { api, clock } = this.#session;
+    const quiet = (item: Item): boolean => item.newsAt <= clock.now() - quietMs;
+    const call = { giveUpAfterMs: this.#leftMs(), signal: this.#options.signal };
+    try {
+      if (this.assembly.pending.some(quiet)) {
+        const answer = await api.call('request', { id: this.assembly.requestId }, call);
+        this.#session.saw(shardOfRequest(this.assembly.requestId), answer.streamSequence);
+        this.#applyRequest(answer.version, answer.state);
+      }
+      const ids = this.assembly.pending.flatMap((item) => (item.sandboxId && (quietMs === 0 || quiet(item)) ? [item.sandboxId] : []));
+      for await (const view of newestStates(this.#session, ids, call)) {
+        if (!view) continue; // assigned, and its Edge has not decided yet
+        this.#session.saw(parseSandboxId(view.state.id).shard, view.streamSequence);
+        this.#applySandbox(view.version, view.state);
+      }
+    } catch (thrown) {
+      if (!isPassing(thrown)) throw thrown;
+    }
+  }
+
+  #fail(error: DsecError): void {
+    this.#failure ??= error;
+    this.#finish('failed');
+  }
+
+  #finish(reason: WakeReason): void {
+    this.#wake.open(reason);
+    this.#end();
+  }
+
+  #leftMs(): number {
+    return this.#options.deadlineAt - this.#session.clock.now();
+  }
+}
+
+/** Not placed yet, or nobody could be asked: the create itself was accepted, so there may still be news. */
+const isPassing = (thrown: unknown): boolean =>
+  thrown instanceof DsecError && ['REQUEST_NOT_FOUND', 'API_UNAVAILABLE', 'BUS_UNAVAILABLE', 'DEADLINE_EXCEEDED', 'OVERLOADED', 'OUTCOME_UNKNOWN'].includes(thrown.code);

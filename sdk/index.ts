@@ -1,0 +1,18 @@
+/** The SDK's public surface. Everything else in this folder may change between releases. */
+export { type ConnectOptions, Dsec, type ListOptions, connect } from './client.ts';
+export { type Context, type Credentials, DEFAULT_CONTEXT_FILE } from './context.ts';
+export type { RunOptions, WaitOptions } from './run-options.ts';
+export type { GroupOptions } from './create/run.ts';
+export { Group, type GroupItem, type GroupProgress } from './group.ts';
+export { Sandbox } from './sandbox.ts';
+export type { SettleOptions } from './transition.ts';
+export type { HistoryOptions, StoredCommit } from './commit-history.ts';
+export { Command, type SignalName } from './exec/command.ts';
+export type { ExecOptions, StartOptions } from './exec/exec-options.ts';
+export { ExecEnd, ExecResult } from './exec/exec-result.ts';
+export { type FollowOptions, OutputReader } from './exec/output-reader.ts';
+export { StdinWriter } from './exec/stdin-writer.ts';
+export { DsecError, ERRORS, type ErrorCode, type Fault, type Outcome, type Retry, type WireError } from '#bus/errors.ts';
+export type { ExecReason, ExecView } from '#bus/op/schema.ts';
+export type { SandboxState, SandboxStatus } from '#bus/sandbox/state.ts';
+export type { Decision, SandboxView } from '#bus/api/schema.ts';

@@ -1,0 +1,61 @@
+/** Every bound and pause of the SDK, with where the number comes from. */
+export const SDK_LIMITS = {
+  /** First connect: long enough for a platform that is just starting, short enough for a wrong address. */
+  connectTimeoutMs: 5_000,
+  /** Reconnects are tried for ever; an embedded server is back within a second. */
+  reconnectWaitMs: 100,
+  reconnectJitterMs: 100,
+  /** A half-open TCP connection is noticed after two missed pings. */
+  pingIntervalMs: 10_000,
+  /** Requests without an answer at one time; beyond it the caller is told OVERLOADED instead of filling memory. */
+  requestsInFlight: 16_384,
+
+  /** One attempt of a call that the other side answers at once. Doubles twice when attempts time out. */
+  attemptTimeoutMs: 4_000,
+  /** A control-plane call as a whole, when the caller names no time. */
+  callTimeoutMs: 30_000,
+  /** How long the owner of a sandbox may stay silent before a data-plane call gives up: an Edge restart takes seconds. */
+  outageMs: 60_000,
+  retryFirstMs: 20,
+  retryMaxMs: 500,
+
+  /** Long polls of the data plane grow from the first to the last: a poll that died with its Edge is asked again after it. */
+  longPollFirstMs: 2_000,
+  longPollLastMs: 5_000,
+  /** What a long poll's answer may be late by before it counts as lost. */
+  longPollSlackMs: 2_000,
+
+  /** A create as a whole, when the caller names no time (the contract's default). */
+  createTimeoutMs: 120_000,
+  createTimeoutMsMax: 24 * 3_600_000,
+  /** Core messages may be lost: items without news are asked for, first soon, then at this pace. */
+  catchUpFirstOneMs: 40,
+  catchUpFirstManyMs: 250,
+  catchUpEveryMs: 1_000,
+  catchUpSlowestMs: 2_000,
+  /** States per `get`: 64 of them with ordinary specs stay far below one message; halved when they do not. */
+  statesPerGet: 64,
+  /** Above this many items one wildcard subscription per Edge is cheaper than one per sandbox. */
+  exactSubscriptions: 8,
+  /** Chunks of a group whose create is being asked for at one time. */
+  chunksInFlight: 8,
+  /** Largest group: the paper's tail job has 32K sandboxes, twice that is refused. */
+  groupCountMax: 65_536,
+  /** Room that a group's key leaves for the number of a chunk. */
+  groupKeySuffixLength: 8,
+  /** Life-cycle commands of a group under way at one time. */
+  groupCommandsInFlight: 64,
+
+  /** A stop, pause, resume or snapshot as a whole, when the caller names no time. */
+  transitionTimeoutMs: 60_000,
+  /** Live commits that one `events()` reader may lag behind before it goes back to reading pages. */
+  eventsBuffered: 256,
+
+  /** Answers of `read` asked for ahead of the reader. */
+  readAhead: 4,
+  /** Pauses between offers of stdin that nothing was taken of. */
+  stdinRetryFirstMs: 10,
+  stdinRetryMaxMs: 250,
+  /** Bytes that one stdin writer may hold before `write` waits: two chunks. */
+  stdinChunkBytes: 262_144,
+} as const;

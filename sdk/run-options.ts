@@ -1,0 +1,110 @@
+/**
+ * The options of `runContainer` in the caller's own words and units, checked before anything is sent, and how they map
+ * onto the wire's `SandboxRequest`. @paper §2.1 listing 1
+ */
+import { z } from 'zod';
+import { invalid } from '#bus/envelope.ts';
+import { DsecError } from '#bus/errors.ts';
+import { ClientKey, ImageName, LayerDigest } from '#bus/ids.ts';
+import { SPEC_LIMITS, WIRE_LIMITS } from '#bus/limits.ts';
+import { Backend, Env, InitUser, Labels, NetworkRules, SandboxRequest } from '#bus/sandbox/spec.ts';
+import { SDK_LIMITS } from './limits.ts';
+
+const layer = z.string().refine(
+  (name) => LayerDigest.safeParse(name).success || ImageName.safeParse(name).success,
+  'must be a name like "debian", "team/tool:1.2", or sha256:<64 hex digits>',
+);
+const between = (what: string, min: number, max: number) => z.number(`must be a number of ${what}`).min(min, `must be at least ${min} ${what}`).max(max, `must be at most ${max} ${what}`);
+const seconds = between('seconds', SPEC_LIMITS.lifeMsMin / 1_000, SPEC_LIMITS.lifeMsMax / 1_000);
+
+const RunOptionsSchema = z.strictObject({
+  /** Base layer: a name in the platform's store, or a digest. */
+  image: layer,
+  /** Layers above the base, lowest first. */
+  workspaces: z.array(layer).max(SPEC_LIMITS.workspaces).optional(),
+  /** Layers above the workspaces, lowest first. */
+  toolkits: z.array(layer).max(SPEC_LIMITS.toolkits).optional(),
+  /** MiB. A hard limit: beyond it the sandbox's processes are killed. */
+  memoryLimitMb: between('MiB', SPEC_LIMITS.memoryMiBMin, SPEC_LIMITS.memoryMiBMax).int('must be a whole number of MiB').optional(),
+  /** Cores, in thousandths: 0.5 is half a core. */
+  cpuCoresLimit: between('cores', SPEC_LIMITS.cpuMillisMin / 1_000, SPEC_LIMITS.cpuMillisMax / 1_000).optional(),
+  /** Processes and threads. */
+  pidsLimit: between('processes', SPEC_LIMITS.pidsMin, SPEC_LIMITS.pidsMax).int('must be a whole number').optional(),
+  /** Seconds without any command until the sandbox is stopped; null for no idle limit. */
+  ttlRunningStop: seconds.nullable().optional(),
+  /** Seconds from creation until the sandbox is stopped, whatever it does. */
+  ttlTotal: seconds.optional(),
+  /** Destination → may it be reached. What no rule names cannot be reached. */
+  networkRules: NetworkRules.optional(),
+  /** User that commands run as: a name of the image, a uid, or `uid:gid`. */
+  initUser: InitUser.optional(),
+  env: Env.optional(),
+  labels: Labels.optional(),
+  hostname: z.string().regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, 'must be 1 to 63 of a-z, 0-9 and "-"').optional(),
+  backend: Backend.optional(),
+  /** Names this create: the same key with the same options always gives the same sandbox. Random when absent. */
+  key: ClientKey.optional(),
+});
+/** What `runContainer` takes. Unknown fields are refused, not ignored. */
+export type RunOptions = { [K in keyof z.input<typeof RunOptionsSchema>]: z.input<typeof RunOptionsSchema>[K] | undefined } & { image: string };
+
+export type Order = { readonly spec: z.input<typeof SandboxRequest>; readonly key: ClientKey | undefined };
+
+/** Throws INVALID_ARGUMENT that names the field as the caller wrote it, or PAYLOAD_TOO_LARGE. */
+export const orderOf = (options: RunOptions): Order => {
+  const parsed = RunOptionsSchema.safeParse(withoutUndefined(options));
+  if (!parsed.success) throw invalid('INVALID_ARGUMENT', 'options of the sandbox', parsed.error);
+  const o = parsed.data;
+  const spec = withoutUndefined({
+    backend: o.backend,
+    image: o.image,
+    workspaces: o.workspaces,
+    toolkits: o.toolkits,
+    limits: withoutUndefined({ memoryMiB: o.memoryLimitMb, cpuMillis: o.cpuCoresLimit === undefined ? undefined : Math.round(o.cpuCoresLimit * 1_000), pids: o.pidsLimit }),
+    lives: withoutUndefined({ totalMs: toMs(o.ttlTotal), idleMs: o.ttlRunningStop === null ? null : toMs(o.ttlRunningStop) }),
+    networkRules: o.networkRules,
+    initUser: o.initUser,
+    env: o.env,
+    labels: o.labels,
+    hostname: o.hostname,
+  });
+  assertSpecFits(spec);
+  return { spec: spec as z.input<typeof SandboxRequest>, key: o.key };
+};
+
+const toMs = (value: number | undefined): number | undefined => (value === undefined ? undefined : Math.round(value * 1_000));
+
+const withoutUndefined = <T>(record: T): T =>
+  record !== null && typeof record === 'object' && !Array.isArray(record) ? (Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined)) as T) : record;
+
+const assertSpecFits = (spec: object): void => {
+  const bytes = Buffer.byteLength(JSON.stringify(spec));
+  if (bytes <= WIRE_LIMITS.maxSpecBytes) return;
+  throw DsecError.of('PAYLOAD_TOO_LARGE', `options of the sandbox hold ${bytes} bytes; the limit is ${WIRE_LIMITS.maxSpecBytes}. Shorten env and labels, or put data in a workspace layer`, {
+    details: { bytes, limitBytes: WIRE_LIMITS.maxSpecBytes },
+  });
+};
+
+const Wait = z.strictObject({
+  timeoutMs: between('ms', 1, SDK_LIMITS.createTimeoutMsMax).int().default(SDK_LIMITS.createTimeoutMs),
+  signal: z.instanceof(AbortSignal).optional(),
+});
+export type WaitOptions = { readonly timeoutMs?: number | undefined; readonly signal?: AbortSignal | undefined };
+
+export const waitOptionsOf = (options: WaitOptions): { timeoutMs: number; signal: AbortSignal | undefined } => {
+  const parsed = Wait.safeParse(withoutUndefined({ ...options }));
+  if (!parsed.success) throw invalid('INVALID_ARGUMENT', 'options of the call', parsed.error);
+  return { timeoutMs: parsed.data.timeoutMs, signal: parsed.data.signal };
+};
+
+/** Keys of a group's chunks: one create holds at most 256 sandboxes, so a group's key is the stem of its chunks' keys. */
+export const chunksOf = (key: ClientKey, count: number): readonly { readonly key: ClientKey; readonly first: number; readonly count: number }[] => {
+  if (!Number.isInteger(count) || count < 1 || count > SDK_LIMITS.groupCountMax)
+    throw DsecError.of('INVALID_ARGUMENT', `count: must be a whole number from 1 to ${SDK_LIMITS.groupCountMax}`, { details: { fields: ['count'] } });
+  const size = WIRE_LIMITS.maxCreatesPerMessage;
+  return Array.from({ length: Math.ceil(count / size) }, (_, n) => {
+    const chunk = ClientKey.safeParse(`${key}/${n}`);
+    if (!chunk.success) throw DsecError.of('INVALID_ARGUMENT', `key: a group's key leaves ${SDK_LIMITS.groupKeySuffixLength} characters for the number of a chunk; shorten it`, { details: { fields: ['key'] } });
+    return { key: chunk.data, first: n * size, count: Math.min(size, count - n * size) };
+  });
+};

@@ -1,0 +1,155 @@
+/** A handle to one sandbox: commands in it and its life cycle. Holds no connection state of its own. @paper §2.1 §2.3 */
+import type { Decision } from '#bus/api/schema.ts';
+import { invalid } from '#bus/envelope.ts';
+import { DsecError } from '#bus/errors.ts';
+import { type ClientKey, ExecId, type SandboxId, parseSandboxId } from '#bus/ids.ts';
+import { SPEC_LIMITS } from '#bus/limits.ts';
+import type { ExecView } from '#bus/op/schema.ts';
+import type { SandboxState, SandboxStatus } from '#bus/sandbox/state.ts';
+import type { DurationMs } from '#bus/units.ts';
+import { type HistoryOptions, type StoredCommit, commitHistory } from './commit-history.ts';
+import { Command, runCommand, startCommand } from './exec/command.ts';
+import { type ExecOptions, type StartOptions, execOrder, startOrder } from './exec/exec-options.ts';
+import type { ExecResult } from './exec/exec-result.ts';
+import type { WaitOptions } from './run-options.ts';
+import type { Session } from './session.ts';
+import { type Goal, type SettleOptions, commandAndSettle } from './transition.ts';
+import { randomKey } from './transport/clock.ts';
+
+type Keyed = { readonly key?: string | undefined };
+
+export class Sandbox {
+  readonly id: SandboxId;
+  readonly #session: Session;
+  #state: SandboxState | undefined;
+  #ended = false;
+
+  constructor(session: Session, id: SandboxId, state?: SandboxState) {
+    this.#session = session;
+    this.id = id;
+    this.#state = state;
+  }
+
+  /** Newest state this handle has seen; undefined before the first `refresh` of a handle made from an id. */
+  get state(): SandboxState | undefined {
+    return this.#state;
+  }
+  get status(): SandboxStatus | undefined {
+    return this.#state?.status;
+  }
+
+  /** Asks for the newest state. SANDBOX_NOT_FOUND when the project has no such sandbox. */
+  async refresh(): Promise<SandboxState> {
+    const { sandboxes } = await this.#session.api.call('get', { ids: [this.id] });
+    const view = sandboxes[0];
+    if (!view) throw DsecError.of('SANDBOX_NOT_FOUND', `no sandbox ${this.id} in project ${this.#session.project}; \`dsec ls\` lists them`, { details: { sandboxId: this.id } });
+    this.#session.saw(parseSandboxId(this.id).shard, view.streamSequence);
+    this.#state = view.state;
+    return view.state;
+  }
+
+  /** Runs a program and waits for its end. A failing program is a result, not an error; `result.ok` tells. */
+  exec(argv: readonly string[], options: ExecOptions = {}): Promise<ExecResult> {
+    return this.#checked(() => runCommand(this.#session, this.id, execOrder({ argv }, options)));
+  }
+
+  /** Runs a script with the image's `/bin/sh -c`. */
+  runShell(script: string, options: ExecOptions = {}): Promise<ExecResult> {
+    return this.#checked(() => runCommand(this.#session, this.id, execOrder({ shell: script }, options)));
+  }
+
+  /** Starts a program (argv) or a shell script (string) and returns while it runs. */
+  start(program: readonly string[] | string, options: StartOptions = {}): Promise<Command> {
+    const order = () => startOrder(typeof program === 'string' ? { shell: program } : { argv: program }, options);
+    return this.#checked(() => startCommand(this.#session, this.id, order()));
+  }
+
+  /** A handle to a command that runs or has run here. Asks nobody: an unknown id shows at the first use. */
+  attach(execId: string): Command {
+    const parsed = ExecId.safeParse(execId);
+    if (!parsed.success) throw invalid('INVALID_ARGUMENT', 'execId', parsed.error);
+    return new Command(this.#session, this.id, parsed.data);
+  }
+
+  /** Commands that the sandbox knows, running and ended. */
+  async commands(): Promise<readonly ExecView[]> {
+    return (await this.#session.ops.call(this.id, 'list', {})).data.execs;
+  }
+
+  /** Ends it, and waits until nothing of it is left on the node. Legal in every state, and repeatable. */
+  async stop(options: SettleOptions & Keyed = {}): Promise<SandboxState | null> {
+    return this.#settle({ verb: 'stop', reached: () => false, endIsGoal: true }, options);
+  }
+
+  /** As `stop`, and its record is forgotten when the retention is over. */
+  async delete(options: SettleOptions & Keyed = {}): Promise<SandboxState | null> {
+    return this.#settle({ verb: 'delete', reached: () => false, endIsGoal: true }, options);
+  }
+
+  /** Freezes every process; the next command resumes it. @paper §6.3 */
+  async pause(options: SettleOptions & Keyed = {}): Promise<void> {
+    await this.#settle({ verb: 'pause', reached: (state) => state.status === 'paused', endIsGoal: false }, options);
+  }
+
+  async resume(options: SettleOptions & Keyed = {}): Promise<void> {
+    await this.#settle({ verb: 'resume', reached: (state) => state.status === 'running', endIsGoal: false }, options);
+  }
+
+  /** Makes a layer of what the sandbox has written. The same id names the same snapshot. @paper §6.1 */
+  async snapshot(options: WaitOptions & { readonly snapshotId?: string | undefined } = {}): Promise<{ readonly snapshotId: string; readonly layer: string }> {
+    const snapshotId = options.snapshotId ?? randomKey();
+    const goal: Goal = { verb: 'snapshot', reached: (_, events) => events.some((event) => event.type === 'SandboxSnapshotted'), endIsGoal: false };
+    const send = (): Promise<Decision> => this.#session.api.call('snapshot', { id: this.id, snapshotId, key: snapshotId as ClientKey }, options);
+    const state = await commandAndSettle(this.#session, this.id, goal, send, options);
+    const layer = state?.snapshots.at(-1);
+    if (!layer) throw DsecError.of('INTERNAL', `snapshot ${snapshotId} of ${this.id} is recorded without a layer`);
+    return { snapshotId, layer };
+  }
+
+  /** New lives in seconds, counted from now: `ttlTotal` absolute, `ttlRunningStop` since the newest command (null: none). */
+  async extend(lives: { readonly ttlTotal?: number | undefined; readonly ttlRunningStop?: number | null | undefined }, options: Keyed = {}): Promise<Decision> {
+    const totalMs = lifeMs('ttlTotal', lives.ttlTotal);
+    const idleMs = lives.ttlRunningStop === null ? null : lifeMs('ttlRunningStop', lives.ttlRunningStop);
+    if (totalMs === undefined && idleMs === undefined) throw DsecError.of('INVALID_ARGUMENT', 'lives: name ttlTotal, ttlRunningStop or both', { details: { fields: ['ttlTotal', 'ttlRunningStop'] } });
+    const wire = { ...(totalMs === undefined ? {} : { totalMs }), ...(idleMs === undefined ? {} : { idleMs }) };
+    return this.#session.api.call('extend', { id: this.id, key: (options.key ?? randomKey()) as ClientKey, ...wire });
+  }
+
+  /** The commits of its life, oldest first, each with the events and the state they led to. */
+  events(options: HistoryOptions = {}): AsyncIterable<StoredCommit> {
+    return commitHistory(this.#session, this.id, options);
+  }
+
+  /** `await using` stops it, unless this handle has seen it end. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#ended) return;
+    try {
+      await this.stop();
+    } catch (thrown) {
+      if (!(thrown instanceof DsecError) || !['SANDBOX_NOT_FOUND', 'SANDBOX_ENDED'].includes(thrown.code)) throw thrown;
+    }
+  }
+
+  async #settle(goal: Goal, options: SettleOptions & Keyed): Promise<SandboxState | null> {
+    const key = (options.key ?? randomKey()) as ClientKey;
+    const giveUpAfterMs = options.timeoutMs;
+    const send = async (): Promise<Decision> => this.#session.api.call(goal.verb as 'stop', { id: this.id, key }, { giveUpAfterMs, signal: options.signal });
+    const state = await commandAndSettle(this.#session, this.id, goal, send, options);
+    if (state) this.#state = state;
+    this.#ended ||= goal.endIsGoal;
+    return state;
+  }
+
+  /** Errors of options are rejections like every other error, never thrown past the promise. */
+  async #checked<T>(work: () => Promise<T>): Promise<T> {
+    return work();
+  }
+}
+
+const lifeMs = (field: string, value: number | undefined): DurationMs | undefined => {
+  if (value === undefined) return undefined;
+  const ms = Math.round(value * 1_000);
+  if (Number.isFinite(ms) && ms >= SPEC_LIMITS.lifeMsMin && ms <= SPEC_LIMITS.lifeMsMax) return ms as DurationMs;
+  const range = `${SPEC_LIMITS.lifeMsMin / 1_000} to ${SPEC_LIMITS.lifeMsMax / 1_000} seconds`;
+  throw DsecError.of('INVALID_ARGUMENT', `${field}: must be ${range}`, { details: { fields: [field] } });
+};

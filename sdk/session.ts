@@ -1,0 +1,47 @@
+/**
+ * What one connected client shares among its handles: the two planes, the feed of commits, and the few facts that save
+ * round trips (shards, newest Edge) or make lists read the client's own writes (newest sequence per shard).
+ */
+import type { EdgeName, ProjectName, Shard } from '#bus/ids.ts';
+import { ApiClient } from './transport/api-client.ts';
+import type { Bus } from './transport/bus.ts';
+import { type Clock, systemClock } from './transport/clock.ts';
+import { Feed } from './transport/feed.ts';
+import { OpClient } from './transport/op-client.ts';
+
+export class Session {
+  readonly project: ProjectName;
+  readonly bus: Bus;
+  readonly clock: Clock;
+  readonly api: ApiClient;
+  readonly ops: OpClient;
+  readonly feed: Feed;
+  /** Edge of the newest assignment seen: a first guess where the next sandbox will be. */
+  edgeHint: EdgeName | undefined;
+  readonly #seen = new Map<Shard, number>();
+  #shards: readonly Shard[] | undefined;
+
+  constructor(bus: Bus, project: ProjectName, clock: Clock = systemClock) {
+    this.bus = bus;
+    this.project = project;
+    this.clock = clock;
+    this.api = new ApiClient(bus, clock, project);
+    this.ops = new OpClient(bus, clock, project);
+    this.feed = new Feed(bus);
+  }
+
+  /** Shards of the event log; asked for once, they change only when a platform is set up anew. */
+  async shardCount(options: { readonly fresh?: boolean; readonly giveUpAfterMs?: number; readonly signal?: AbortSignal | undefined } = {}): Promise<number> {
+    if (!this.#shards || options.fresh) this.#shards = (await this.api.call('info', {}, { giveUpAfterMs: options.giveUpAfterMs, signal: options.signal })).shards;
+    return this.#shards.length;
+  }
+
+  saw(shard: Shard, sequence: number | undefined): void {
+    if (sequence !== undefined && sequence > (this.#seen.get(shard) ?? 0)) this.#seen.set(shard, sequence);
+  }
+
+  /** Newest stream sequence per shard that this client has seen. */
+  get seen(): Record<string, number> {
+    return Object.fromEntries(this.#seen);
+  }
+}

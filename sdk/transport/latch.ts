@@ -1,0 +1,39 @@
+/** Wakes one waiting loop early. Opened while nobody waits, the next wait returns at once; reasons do not pile up. */
+import { cancelled } from './clock.ts';
+
+export type WakeReason = 'done' | 'failed' | 'reconnected' | 'news' | 'elapsed';
+
+export class Latch {
+  #reason: WakeReason | undefined;
+  #resolve: ((reason: WakeReason) => void) | undefined;
+
+  open(reason: WakeReason): void {
+    if (this.#resolve) this.#resolve(reason);
+    else this.#reason = reason;
+  }
+
+  /** Resolves when opened or after `timeoutMs`; rejects with CANCELLED when `signal` aborts. */
+  wait(timeoutMs: number, signal?: AbortSignal): Promise<WakeReason> {
+    const waiting = this.#reason;
+    this.#reason = undefined;
+    if (signal?.aborted) return Promise.reject(cancelled());
+    if (waiting) return Promise.resolve(waiting);
+    return new Promise((resolve, reject) => {
+      const end = (): void => {
+        clearTimeout(timer);
+        signal?.removeEventListener('abort', onAbort);
+        this.#resolve = undefined;
+      };
+      const onAbort = (): void => {
+        end();
+        reject(cancelled());
+      };
+      this.#resolve = (reason) => {
+        end();
+        resolve(reason);
+      };
+      const timer = setTimeout(() => this.#resolve?.('elapsed'), timeoutMs);
+      signal?.addEventListener('abort', onAbort, { once: true });
+    });
+  }
+}

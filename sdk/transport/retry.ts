@@ -1,0 +1,83 @@
+/**
+ * Decides which failures of one attempt are repeated, how long to wait between, and what the caller is told at the end.
+ *
+ * A repetition carries the same key, so that it can never do the thing twice. A call that is not idempotent is repeated
+ * only when it certainly did not happen.
+ */
+import { DsecError, type ErrorCode } from '#bus/errors.ts';
+import { SDK_LIMITS } from '../limits.ts';
+import { BusFailure } from './bus.ts';
+import { type Clock, abortable } from './clock.ts';
+
+export type CallPolicy = {
+  /** For messages: `create`, `exec in sb-…`. */
+  readonly what: string;
+  /** Who did not answer when nobody did. */
+  readonly unavailable: 'API_UNAVAILABLE' | 'EDGE_UNAVAILABLE';
+  readonly attemptTimeoutMs: number;
+  readonly giveUpAfterMs: number;
+  readonly idempotent: boolean;
+  readonly signal?: AbortSignal | undefined;
+};
+
+/** States of the platform that pass by themselves within seconds. */
+const PASSING: ReadonlySet<ErrorCode> = new Set(['EDGE_UNAVAILABLE', 'API_UNAVAILABLE', 'BUS_UNAVAILABLE', 'OUTCOME_UNKNOWN', 'EDGE_FENCED', 'OVERLOADED']);
+
+/** `DEADLINE_EXCEEDED` is repeated only when it was one attempt's own time-out, not an answer. */
+export const mayRepeat = (error: DsecError, idempotent: boolean, answered: boolean): boolean => {
+  if (!idempotent && error.outcome !== 'not_applied') return false;
+  return PASSING.has(error.code) || (!answered && error.code === 'DEADLINE_EXCEEDED');
+};
+
+/** Doubles from `retryFirstMs` to `retryMaxMs`; between half and the whole of it, so that a crowd does not march in step. */
+export const backoffMs = (attempt: number, random: number): number => {
+  const ceiling = Math.min(SDK_LIMITS.retryFirstMs * 2 ** Math.min(attempt, 10), SDK_LIMITS.retryMaxMs);
+  return ceiling / 2 + (random * ceiling) / 2;
+};
+
+/** The one place where a failure of the bus becomes an error of the platform. */
+export const translate = (thrown: unknown, policy: Pick<CallPolicy, 'what' | 'unavailable'>): DsecError => {
+  if (thrown instanceof DsecError) return thrown;
+  if (!(thrown instanceof BusFailure)) return DsecError.of('INTERNAL', `${policy.what}: ${thrown instanceof Error ? thrown.message : String(thrown)}`, { cause: thrown });
+  const { what, unavailable } = policy;
+  switch (thrown.kind) {
+    case 'no_responders': {
+      const who = unavailable === 'API_UNAVAILABLE' ? 'no apiserver answers; check that the platform is up (`dsec up`)' : "the sandbox's Edge does not answer; it may be restarting";
+      return DsecError.of(unavailable, `${what}: ${who}`, { outcome: 'not_applied', cause: thrown });
+    }
+    case 'timeout':
+      return DsecError.of('DEADLINE_EXCEEDED', `${what}: no answer in time; repeat with the same key`, { retry: 'same', cause: thrown });
+    case 'disconnected':
+      return DsecError.of('BUS_UNAVAILABLE', `${what}: the connection to the bus is down; it is being reopened`, { cause: thrown });
+    case 'forbidden':
+      return DsecError.of('FORBIDDEN', `${what}: these credentials may not do this; check the project and the context file`, { cause: thrown });
+    case 'overloaded':
+      return DsecError.of('OVERLOADED', `${what}: ${thrown.message}`, { cause: thrown });
+    case 'closed':
+      return DsecError.of('CANCELLED', `${what}: the client was closed`, { cause: thrown });
+  }
+};
+
+/** Repeats `attempt` until it answers, fails for good, or the policy's time is over. */
+export const callWithRetry = async <T>(clock: Clock, policy: CallPolicy, attempt: (timeoutMs: number) => Promise<T>): Promise<T> => {
+  const giveUpAt = clock.now() + policy.giveUpAfterMs;
+  let maybeApplied = false;
+  let timeouts = 0;
+  for (let n = 0; ; n += 1) {
+    const patienceMs = policy.attemptTimeoutMs * 2 ** Math.min(timeouts, 2);
+    try {
+      return await abortable(attempt(Math.max(1, Math.min(patienceMs, giveUpAt - clock.now()))), policy.signal);
+    } catch (thrown) {
+      const error = translate(thrown, policy);
+      if (thrown instanceof BusFailure && thrown.kind === 'timeout') timeouts += 1;
+      maybeApplied ||= error.outcome === 'unknown';
+      const delayMs = backoffMs(n, clock.random());
+      const repeat = mayRepeat(error, policy.idempotent, thrown instanceof DsecError) && clock.now() + delayMs < giveUpAt;
+      if (!repeat) throw maybeApplied && error.outcome === 'not_applied' && PASSING.has(error.code) ? withOutcomeUnknown(error) : error;
+      await clock.sleep(delayMs, policy.signal);
+    }
+  }
+};
+
+/** The last attempt certainly did nothing, an earlier one may have. */
+const withOutcomeUnknown = (error: DsecError): DsecError => new DsecError({ ...error.toWire(), outcome: 'unknown' }, { cause: error.cause });
