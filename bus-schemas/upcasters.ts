@@ -11,6 +11,13 @@ export type Upcaster = (old: Versioned) => Versioned;
 export const UPCASTERS: Readonly<Record<string, readonly Upcaster[]>> = {
   command: [],
   commit: [],
+  // Records inside commits, under `Commit.schema`: state and event of a kind rise together.
+  'sandbox.state': [],
+  'sandbox.event': [],
+  'request.state': [],
+  'request.event': [],
+  'edge.state': [],
+  'edge.event': [],
 };
 
 export const newestVersion = (kind: string): number => (UPCASTERS[kind]?.length ?? 0) + 1;

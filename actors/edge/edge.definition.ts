@@ -1,13 +1,14 @@
 /** The Edge actor, as the host runs it. It calls for no work; its lease is the only thing that time changes. */
-import { type EdgeCommand, type EdgeEvent, EdgeState } from '#bus/edge/schema.ts';
-import { invalid } from '#bus/envelope.ts';
+import type { EdgeCommand, EdgeEvent, EdgeState } from '#bus/edge/schema.ts';
+import { wireError } from '#bus/errors.ts';
+import { readState, recordVersion } from '#bus/records.ts';
 import type { ActorDefinition } from '../kernel/definition.ts';
 import { decideEdge } from './edge.decider.ts';
 import { evolveEdge } from './edge.evolve.ts';
 
 export const edgeDefinition: ActorDefinition<EdgeState, EdgeCommand, EdgeEvent, never> = {
   kind: 'edge',
-  schema: 1,
+  schema: recordVersion('edge'),
   decide: decideEdge,
   evolve: evolveEdge,
   pendingEffects: () => [],
@@ -15,9 +16,6 @@ export const edgeDefinition: ActorDefinition<EdgeState, EdgeCommand, EdgeEvent, 
   deadlines: (state) => (state.status === 'active' ? [{ kind: 'lease', at: state.leaseUntil, version: state.generation }] : []),
   /** Never: a forgotten Edge would begin again at generation 1, and fence nobody. */
   isOver: () => false,
-  parseState: (raw) => {
-    const parsed = EdgeState.safeParse(raw);
-    if (!parsed.success) throw invalid('MALFORMED_MESSAGE', 'state of an edge', parsed.error);
-    return parsed.data;
-  },
+  parseState: (raw, schema) => readState('edge', raw, schema),
+  forgotten: ({ id }) => wireError('INVALID_STATE', `edge ${id} was forgotten; register under another name`),
 };

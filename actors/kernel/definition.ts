@@ -40,10 +40,15 @@ export interface ActorDefinition<S extends object, C extends { readonly type: st
   /** Everything that still has to be done, from state alone: the same after a crash as before it. */
   pendingEffects(state: S): readonly F[];
   deadlines(state: S): readonly Deadline[];
-  /** The actor will never again accept an event: the host may forget it. */
+  /** Nothing is left to do: no effect, no deadline. It may leave memory, and its log once the retention is over. */
   isOver(state: S): boolean;
-  /** Checks and types a state read from the log; throws MALFORMED_MESSAGE. */
-  parseState(raw: unknown): S;
+  /**
+   * Checks and types a state read from the log, written under `schema` (the newest when left out); throws
+   * MALFORMED_MESSAGE or UNSUPPORTED_VERSION.
+   */
+  parseState(raw: unknown, schema?: number): S;
+  /** The answer to a command that would begin the actor again where its tombstone still lies. */
+  forgotten(address: ActorAddress): WireError;
 }
 
 /** Folds a whole history; the property tests and the recorded histories use it, production never does. */

@@ -7,10 +7,11 @@
  *
  * Does not decide: when to retry (the driver waits), which effects already run (the driver compares keys), what time it is.
  */
+import { createHash } from 'node:crypto';
 import type { Commit } from '#bus/envelope.ts';
 import { COMMIT_VERSION } from '#bus/envelope.ts';
 import type { WireError } from '#bus/errors.ts';
-import { wireError } from '#bus/errors.ts';
+import { toWireError, wireError } from '#bus/errors.ts';
 import { type ActorAddress, commitSubject } from '#bus/subjects.ts';
 import type { TimestampMs } from '#bus/units.ts';
 import type { AppendOutcome, AppendRequest, StoredCommit } from '../ports/event-log.ts';
@@ -47,7 +48,7 @@ export type HostOutput<S, F> =
   | { readonly type: 'adopted'; readonly address: ActorAddress; readonly state: S; readonly stored: StoredCommit; readonly effects: readonly F[]; readonly deadlines: readonly Deadline[]; readonly over: boolean };
 
 type Waiting<C> = { readonly command: C; readonly meta: CommandMeta; readonly token: number; conflicts: number };
-type Appending<S> = { readonly request: AppendRequest; readonly state: S; repetition: number };
+type Appending<S> = { readonly request: AppendRequest; readonly state: S; repetition: number; conflict: WireError | null };
 type Actor<S, C> = {
   readonly address: ActorAddress;
   phase: 'loading' | 'idle' | 'appending';
@@ -123,17 +124,37 @@ export class ActorHost<S extends object, C extends { readonly type: string }, E 
   #onLoaded({ address, stored }: Extract<HostInput<C>, { type: 'loaded' }>, out: HostOutput<S, F>[]): void {
     const actor = this.#actors.get(commitSubject(address)) ?? this.#adoptUnasked(address);
     if (actor.phase === 'appending') return; // a late answer to a load that was overtaken
-    const mine = actor.appending;
-    if (mine && stored && isSameCommit(stored.commit, mine.request.commit)) {
-      this.#applied(actor, mine, stored.sequence, out);
+    if (actor.phase === 'idle' && (stored?.sequence ?? 0) <= (actor.stored?.sequence ?? 0)) return; // unasked, and nothing new
+    let state: S | null;
+    try {
+      state = stored && this.#definition.parseState(stored.commit.state, stored.commit.schema);
+    } catch (thrown) {
+      this.#fail(actor, toWireError(thrown), out); // one unreadable commit must not stop the other actors
       return;
     }
+    const tried = actor.appending;
     actor.appending = null;
     actor.phase = 'idle';
     actor.stored = stored;
-    actor.state = stored ? this.#definition.parseState(stored.commit.state) : null;
-    if (actor.state && stored) this.#announce(actor, actor.state, stored, out);
+    actor.state = state;
+    if (tried) this.#settleConflict(actor, tried, out);
+    if (state && stored) this.#announce(actor, state, stored, out);
     this.#drain(actor, out);
+  }
+
+  /** After a conflict the log was read again: the stored commit is ours after all, or the head decides once more, or gives up. */
+  #settleConflict(actor: Actor<S, C>, tried: Appending<S>, out: HostOutput<S, F>[]): void {
+    const { stored, address } = actor;
+    const head = actor.mailbox[0];
+    if (!head) return;
+    let result: CommandResult;
+    if (stored && isSameCommit(stored.commit, tried.request.commit)) result = { ok: true, decision: 'accepted', version: stored.commit.version, commit: stored.commit };
+    else if (head.conflicts < KERNEL_LIMITS.conflictRetries) return;
+    // Nothing to read, and yet something in the way: a tombstone.
+    else if (!stored && tried.request.expectedSequence === 0) result = { ok: false, error: this.#definition.forgotten(address) };
+    else result = { ok: false, error: tried.conflict ?? wireError('INTERNAL', `${address.kind} ${address.id} was written by others ${head.conflicts} times in a row`) };
+    actor.mailbox.shift();
+    out.push({ type: 'reply', token: head.token, result });
   }
 
   #adoptUnasked(address: ActorAddress): Actor<S, C> {
@@ -143,11 +164,14 @@ export class ActorHost<S extends object, C extends { readonly type: string }, E 
   }
 
   #onLoadFailed({ address, error }: Extract<HostInput<C>, { type: 'loadFailed' }>, out: HostOutput<S, F>[]): void {
-    const key = commitSubject(address);
-    const actor = this.#actors.get(key);
-    if (!actor || actor.phase !== 'loading') return;
+    const actor = this.#actors.get(commitSubject(address));
+    if (actor?.phase === 'loading') this.#fail(actor, error, out);
+  }
+
+  /** The actor cannot be had: everybody who waits is told, and the next command tries to load it again. */
+  #fail(actor: Actor<S, C>, error: WireError, out: HostOutput<S, F>[]): void {
     for (const { token } of actor.mailbox) out.push({ type: 'reply', token, result: { ok: false, error } });
-    this.#actors.delete(key);
+    this.#actors.delete(commitSubject(actor.address));
   }
 
   #onAppended({ address, outcome }: Extract<HostInput<C>, { type: 'appended' }>, out: HostOutput<S, F>[]): void {
@@ -160,7 +184,7 @@ export class ActorHost<S extends object, C extends { readonly type: string }, E 
     } else if (outcome.outcome === 'unknown') {
       pending.repetition += 1;
       out.push({ type: 'append', request: pending.request, repetition: pending.repetition });
-    } else if (outcome.reason === 'rejected' || head.conflicts >= KERNEL_LIMITS.conflictRetries) {
+    } else if (outcome.reason === 'rejected') {
       actor.appending = null;
       actor.phase = 'idle';
       actor.mailbox.shift();
@@ -168,6 +192,7 @@ export class ActorHost<S extends object, C extends { readonly type: string }, E 
       this.#drain(actor, out);
     } else {
       head.conflicts += 1;
+      pending.conflict = outcome.error;
       actor.phase = 'loading'; // `appending` stays: what is loaded may prove to be ours
       out.push({ type: 'load', address });
     }
@@ -190,11 +215,14 @@ export class ActorHost<S extends object, C extends { readonly type: string }, E 
     out.push({ type: 'adopted', address: actor.address, state, stored, effects: d.pendingEffects(state), deadlines: d.deadlines(state), over: d.isOver(state) });
   }
 
-  /** Decides commands until one needs an append or the mailbox is empty. */
+  /** Decides commands until one needs an append or the mailbox is empty. An actor that never came to be leaves memory at once. */
   #drain(actor: Actor<S, C>, out: HostOutput<S, F>[]): void {
     while (actor.phase === 'idle') {
       const head = actor.mailbox[0];
-      if (!head) return;
+      if (!head) {
+        if (!actor.stored) this.#actors.delete(commitSubject(actor.address));
+        return;
+      }
       const settled = this.#decide(actor, head, out);
       if (settled) {
         actor.mailbox.shift();
@@ -221,10 +249,9 @@ export class ActorHost<S extends object, C extends { readonly type: string }, E 
     if (!state) throw new Error(`${this.#definition.kind}: accepted without a state`);
     const commit = this.#commitOf(actor, meta, decision.events, state);
     const expectedSequence = actor.stored?.sequence ?? 0;
-    const messageId = `${actor.address.project}:${actor.address.id}:${expectedSequence}:${meta.commandId}`;
-    const request: AppendRequest = { address: actor.address, commit, expectedSequence, messageId };
+    const request: AppendRequest = { address: actor.address, commit, expectedSequence, messageId: messageIdOf(actor.address, expectedSequence, commit) };
     actor.phase = 'appending';
-    actor.appending = { request, state, repetition: 0 };
+    actor.appending = { request, state, repetition: 0, conflict: null };
     out.push({ type: 'append', request, repetition: 0 });
     return undefined;
   }
@@ -249,6 +276,16 @@ export class ActorHost<S extends object, C extends { readonly type: string }, E 
     };
   }
 }
+
+/**
+ * Equal for every repetition of one append and for nothing else. The digest matters when a process dies with an append under
+ * way and the next one decides the same command differently (another slot, another time): the broker must not take the
+ * second for a repetition of the first.
+ */
+const messageIdOf = ({ project, id }: ActorAddress, expectedSequence: number, { commandId, at, events }: Commit): string => {
+  const digest = createHash('sha256').update(JSON.stringify(events)).digest('hex').slice(0, 16);
+  return `${project}:${id}:${expectedSequence}:${commandId}:${at}:${digest}`;
+};
 
 /** Whether a stored commit is the very one that we tried to append: the broker may answer a repetition with a conflict. */
 const isSameCommit = (stored: Commit, tried: Commit): boolean =>

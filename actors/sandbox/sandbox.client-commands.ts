@@ -1,15 +1,15 @@
 /** What clients ask of a sandbox that has not ended: goals (stop, delete) and steps (pause, resume, snapshot, lives). */
 import { wireError } from '#bus/errors.ts';
 import { SPEC_LIMITS } from '#bus/limits.ts';
-import type { ExtendLives, SandboxBusCommand, SnapshotSandbox } from '#bus/sandbox/commands.ts';
+import type { SandboxBusCommand } from '#bus/sandbox/commands.ts';
 import type { SandboxEvent } from '#bus/sandbox/events.ts';
 import type { SandboxState, StopReason } from '#bus/sandbox/state.ts';
 import { addMs, type DurationMs, type TimestampMs } from '#bus/units.ts';
-import type { z } from 'zod';
 import { accept, type Decision, ignore, reject } from '../kernel/definition.ts';
 import { SANDBOX_LIMITS } from './limits.ts';
 
 type SandboxDecision = Decision<SandboxEvent>;
+type Of<T extends SandboxBusCommand['type']> = Extract<SandboxBusCommand, { type: T }>;
 
 export const decideClientCommand = (state: SandboxState, command: SandboxBusCommand, at: TimestampMs): SandboxDecision => {
   switch (command.type) {
@@ -53,7 +53,7 @@ const resume = (state: SandboxState, at: TimestampMs): SandboxDecision => {
   return accept({ type: 'SandboxResuming', at, deadlineAt: addMs(at, SANDBOX_LIMITS.resumingMs) });
 };
 
-const snapshot = (state: SandboxState, { snapshotId }: z.infer<typeof SnapshotSandbox>, at: TimestampMs): SandboxDecision => {
+const snapshot = (state: SandboxState, { snapshotId }: Of<'SnapshotSandbox'>, at: TimestampMs): SandboxDecision => {
   if (state.snapshotId === snapshotId) return ignore(state.status === 'snapshotting' ? 'this snapshot is being made' : 'this snapshot has been made');
   if (state.status !== 'running' && state.status !== 'paused') return wrongState(state, 'snapshotted', 'running or paused');
   if (state.snapshots.length >= SANDBOX_LIMITS.snapshots) {
@@ -63,7 +63,7 @@ const snapshot = (state: SandboxState, { snapshotId }: z.infer<typeof SnapshotSa
   return accept({ type: 'SandboxSnapshotting', at, snapshotId, deadlineAt: addMs(at, SANDBOX_LIMITS.snapshottingMs) });
 };
 
-const extendLives = (state: SandboxState, command: z.infer<typeof ExtendLives>, at: TimestampMs): SandboxDecision => {
+const extendLives = (state: SandboxState, command: Of<'ExtendLives'>, at: TimestampMs): SandboxDecision => {
   const { totalMs, idleMs } = command;
   if (totalMs === undefined && idleMs === undefined) return reject(wireError('INVALID_ARGUMENT', 'ExtendLives names neither totalMs nor idleMs; give at least one'));
   if (state.status === 'stopping') return wrongState(state, 'given new lives', 'not stopping');

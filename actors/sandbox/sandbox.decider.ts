@@ -7,18 +7,17 @@
  * @paper §2.3 §6.3
  */
 import { wireError } from '#bus/errors.ts';
-import { type CreateSandbox, SandboxBusCommand, type SandboxCommand } from '#bus/sandbox/commands.ts';
+import { SandboxBusCommand, type SandboxCommand } from '#bus/sandbox/commands.ts';
 import type { SandboxEvent } from '#bus/sandbox/events.ts';
 import { ENDED_STATUSES, type SandboxState } from '#bus/sandbox/state.ts';
 import { parseSandboxId, SandboxId } from '#bus/ids.ts';
 import { addMs } from '#bus/units.ts';
-import type { z } from 'zod';
 import { accept, type Decision, type DecisionContext, ignore, reject } from '../kernel/definition.ts';
 import { SANDBOX_LIMITS } from './limits.ts';
 import { decideClientCommand } from './sandbox.client-commands.ts';
 import { decideReport, type SandboxReport } from './sandbox.reports.ts';
 
-export type Create = z.infer<typeof CreateSandbox>;
+type Create = Extract<SandboxCommand, { type: 'CreateSandbox' }>;
 type SandboxDecision = Decision<SandboxEvent>;
 
 export const decideSandbox = (state: SandboxState | null, command: SandboxCommand, context: DecisionContext): SandboxDecision => {

@@ -3,17 +3,17 @@
  * fits the state is late, and is ignored with the reason.
  */
 import { type WireError, wireError } from '#bus/errors.ts';
-import type { CreateSandbox, DeadlinePassed, SandboxBusCommand, SandboxCommand } from '#bus/sandbox/commands.ts';
+import type { SandboxBusCommand, SandboxCommand } from '#bus/sandbox/commands.ts';
 import type { SandboxEvent } from '#bus/sandbox/events.ts';
 import type { SandboxState, SandboxStatus } from '#bus/sandbox/state.ts';
 import { addMs, type TimestampMs } from '#bus/units.ts';
-import type { z } from 'zod';
 import { accept, type Decision, ignore } from '../kernel/definition.ts';
 import { SANDBOX_LIMITS } from './limits.ts';
 import { stopping } from './sandbox.client-commands.ts';
 
 type SandboxDecision = Decision<SandboxEvent>;
-export type SandboxReport = Exclude<SandboxCommand, SandboxBusCommand | z.infer<typeof CreateSandbox>>;
+export type SandboxReport = Exclude<SandboxCommand, SandboxBusCommand | { type: 'CreateSandbox' }>;
+type DeadlinePassed = Extract<SandboxReport, { type: 'DeadlinePassed' }>;
 
 export const decideReport = (state: SandboxState, report: SandboxReport, at: TimestampMs): SandboxDecision => {
   const { status } = state;
@@ -61,7 +61,7 @@ const ended = ({ failure }: SandboxState, at: TimestampMs): SandboxEvent => (fai
 
 const idleFrom = ({ spec }: SandboxState, at: TimestampMs): TimestampMs | null => (spec.lives.idleMs === null ? null : addMs(at, spec.lives.idleMs));
 
-const deadlinePassed = (state: SandboxState, report: z.infer<typeof DeadlinePassed>, at: TimestampMs): SandboxDecision => {
+const deadlinePassed = (state: SandboxState, report: DeadlinePassed, at: TimestampMs): SandboxDecision => {
   switch (report.kind) {
     case 'total':
       return totalPassed(state, at);
@@ -78,7 +78,7 @@ const totalPassed = (state: SandboxState, at: TimestampMs): SandboxDecision => {
 };
 
 /** Idle is real only for the lives it was armed for, and only while nothing newer than the committed floor happened. */
-const idlePassed = (state: SandboxState, { version, activityAt }: z.infer<typeof DeadlinePassed>, at: TimestampMs): SandboxDecision => {
+const idlePassed = (state: SandboxState, { version, activityAt }: DeadlinePassed, at: TimestampMs): SandboxDecision => {
   const { idleMs } = state.spec.lives;
   if (state.status !== 'running') return ignore(`idle time does not run while ${state.status}`);
   if (version !== state.livesVersion) return ignore('the lives have changed since this timer was set');

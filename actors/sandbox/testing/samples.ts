@@ -1,0 +1,83 @@
+/** One sandbox and every command it can get, with the values that make a difference. */
+import { wireError } from '#bus/errors.ts';
+import { type EdgeName, type ProjectName, RequestId, sandboxIdFor } from '#bus/ids.ts';
+import { SPEC_LIMITS } from '#bus/limits.ts';
+import type { SandboxCommand } from '#bus/sandbox/commands.ts';
+import { SandboxSpec } from '#bus/sandbox/spec.ts';
+import { sandboxAddress } from '#bus/subjects.ts';
+import { type DurationMs, TimestampMs } from '#bus/units.ts';
+
+export const at = (value: number): TimestampMs => TimestampMs.parse(value);
+export const ms = (value: number): DurationMs => value as DurationMs;
+
+export const T0 = 1_700_000_000_000;
+export const IDLE_MS = 60_000;
+export const TOTAL_MS = 3_600_000;
+
+export const spec: SandboxSpec = SandboxSpec.parse({
+  backend: 'container',
+  image: 'debian',
+  layers: [`sha256:${'0'.repeat(64)}`, `sha256:${'1'.repeat(64)}`],
+  limits: { memoryMiB: 512, cpuMillis: 1_000, pids: 256 },
+  lives: { totalMs: TOTAL_MS, idleMs: IDLE_MS },
+  networkRules: {},
+  initUser: 'root',
+  env: { LANG: 'C.UTF-8' },
+  labels: { job: 'demo' },
+  hostname: 'box',
+});
+
+export const requestId = RequestId.parse(`rq-3-${'ab'.repeat(16)}`);
+export const edge = 'edge-1' as EdgeName;
+export const project = 'acme' as ProjectName;
+export const sandboxId = sandboxIdFor(requestId, 0, 0, edge);
+export const address = sandboxAddress(project, sandboxId);
+
+type Of<T extends SandboxCommand['type']> = Extract<SandboxCommand, { type: T }>;
+export const create: Of<'CreateSandbox'> = { type: 'CreateSandbox', requestId, index: 0, attempt: 0, spec, slot: 7, generation: 3, layersLocal: true };
+export const started: SandboxCommand = { type: 'ReportStarted', pid: 4_242 };
+export const stop: SandboxCommand = { type: 'StopSandbox', reason: 'requested' };
+export const remove: SandboxCommand = { type: 'DeleteSandbox' };
+export const destroyed: SandboxCommand = { type: 'ReportDestroyed' };
+export const failed: SandboxCommand = { type: 'ReportFailed', error: wireError('START_FAILED', 'no /bin/sh in the image') };
+export const exited: SandboxCommand = { type: 'ReportExited', error: wireError('SANDBOX_FAILED', 'its first process ended', { fault: 'agent' }) };
+export const deadline = (kind: Of<'DeadlinePassed'>['kind'], version = 0, activityAt = 0): SandboxCommand => ({ type: 'DeadlinePassed', kind, version, activityAt: at(activityAt) });
+
+/** Every command type, in every variant that the decider tells apart. */
+export const COMMANDS: readonly SandboxCommand[] = [
+  create,
+  { ...create, layersLocal: false },
+  { ...create, spec: { ...spec, lives: { ...spec.lives, idleMs: null } } },
+  { ...create, attempt: 1 },
+  stop,
+  { type: 'StopSandbox', reason: 'edge_shutdown' },
+  { type: 'StopSandbox', reason: 'lease_lost' },
+  remove,
+  { type: 'PauseSandbox' },
+  { type: 'ResumeSandbox' },
+  { type: 'SnapshotSandbox', snapshotId: 'first' },
+  { type: 'SnapshotSandbox', snapshotId: 'second' },
+  { type: 'ExtendLives' },
+  { type: 'ExtendLives', totalMs: ms(2 * TOTAL_MS) },
+  { type: 'ExtendLives', idleMs: null },
+  { type: 'ExtendLives', idleMs: ms(2 * IDLE_MS) },
+  { type: 'ExtendLives', totalMs: ms(0) },
+  { type: 'ExtendLives', idleMs: ms(SPEC_LIMITS.lifeMsMax + 1) },
+  { type: 'ReportPrepared' },
+  started,
+  failed,
+  exited,
+  destroyed,
+  { type: 'ReportPaused' },
+  { type: 'ReportResumed' },
+  { type: 'ReportSnapshotted', layer: `sha256:${'2'.repeat(64)}` },
+  { type: 'ReportTransitionFailed', error: wireError('NOT_SUPPORTED', 'this backend cannot pause yet') },
+  deadline('total'),
+  deadline('idle'),
+  deadline('idle', 1),
+  deadline('idle', 0, T0 + 100 * TOTAL_MS),
+  deadline('transition'),
+];
+
+/** Moments: at once, after every transition's limit, after the idle life, after the total life. */
+export const DELAYS_MS: readonly number[] = [0, 1, 700_000, 10 * TOTAL_MS];
