@@ -3,14 +3,14 @@
  *
  * | file | what |
  * |---|---|
- * | `<bus>/nats.json` | the server's configuration, written at every start |
+ * | `<bus>/nats-<port>.json` | the server's configuration, written at every start |
  * | `<bus>/store` | JetStream: the only truth of the platform |
  * | `<bus>/lock` `<bus>/server.log` `<bus>/start.log` | lock on the store, the server's logs |
  * | `<credentials>/*.nk` | key seeds |
  * | `<context>` | what SDK and CLI read |
  */
 import { createHash } from 'node:crypto';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DsecError } from '#bus/errors.ts';
 import type { EdgeName, ProjectName } from '#bus/ids.ts';
@@ -62,15 +62,18 @@ export const startEmbeddedBus = async (options: EmbeddedBusOptions): Promise<Emb
 const startOnSomePort = async (options: EmbeddedBusOptions, program: string, keys: BusKeys): Promise<{ server: NatsServer; port: number }> => {
   if (options.port !== 0 && !(await isFreePort(options.port)))
     throw DsecError.of('HOST_UNFIT', `port ${options.port} of the bus is taken by another program; stop it, or choose another port (0 takes a free one)`);
-  let port = options.port || (await lastPort(options.busDir)) || (await freePort());
+  let port = options.port || (await lastPort(options.contextFile)) || (await freePort());
   for (let attempt = 1; ; attempt += 1) {
     if (options.port === 0 && !(await isFreePort(port))) port = await freePort();
     const serverName = `dsec-${options.edge}-${createHash('sha256').update(options.busDir).digest('hex').slice(0, 8)}`;
-    const configFile = join(options.busDir, 'nats.json');
+    // Named by port: a second platform on the same directory, which the lock will refuse, must not change the first one's.
+    const configFile = join(options.busDir, `nats-${port}.json`);
     await writeFile(configFile, configText(options, serverName, port, keys), { mode: 0o600 });
     try {
       const files = { configFile, lockFile: join(options.busDir, 'lock'), startLog: join(options.busDir, 'start.log') };
-      return { port, server: await NatsServer.start({ program, serverName, port, ...files, onEvent: options.onEvent }) };
+      const server = await NatsServer.start({ program, serverName, port, ...files, onEvent: options.onEvent });
+      await removeOldConfigs(options.busDir, configFile);
+      return { port, server };
     } catch (error) {
       const lostTheRace = options.port === 0 && attempt < PROCESS_LIMITS.portAttempts && !(await isFreePort(port));
       if (!lostTheRace) throw error;
@@ -92,8 +95,14 @@ const configText = (options: EmbeddedBusOptions, serverName: string, port: numbe
   });
 
 /** Clients that are connected find a restarted platform again only where it was. */
-const lastPort = async (busDir: string): Promise<number | undefined> => {
-  const text = await readFile(join(busDir, 'nats.json'), 'utf8').catch(() => '');
-  const port = Number(/"listen": "127\.0\.0\.1:(\d+)"/.exec(text)?.[1]);
+const lastPort = async (contextFile: string): Promise<number | undefined> => {
+  const text = await readFile(contextFile, 'utf8').catch(() => '');
+  const port = Number(/"127\.0\.0\.1:(\d+)"/.exec(text)?.[1]);
   return Number.isInteger(port) && port > 0 ? port : undefined;
+};
+
+const removeOldConfigs = async (busDir: string, current: string): Promise<void> => {
+  for (const name of await readdir(busDir)) {
+    if (/^nats-\d+\.json$/.test(name) && join(busDir, name) !== current) await rm(join(busDir, name), { force: true });
+  }
 };

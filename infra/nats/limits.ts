@@ -28,7 +28,7 @@ export const PROCESS_LIMITS = {
   /** A clean stop takes about 0.15 s. */
   stopTimeoutMs: 10_000,
   /** How long a new server waits for the last one's lock on the store. */
-  lockWaitSeconds: 10,
+  lockWaitSeconds: 5,
   /** A free port may be taken between asking for it and listening. */
   portAttempts: 5,
 } as const;

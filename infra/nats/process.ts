@@ -34,6 +34,8 @@ export type ServerOptions = {
   readonly startLog: string;
   /** Told of everything that happens, so that no death goes unnoticed. */
   readonly onEvent: (event: ServerEvent) => void;
+  /** For tests that wait for a hung server. */
+  readonly limits?: { readonly healthIntervalMs: number; readonly greetingTimeoutMs: number; readonly greetingsMissed: number };
 };
 
 const LOCKED_EXIT = 75;
@@ -98,15 +100,16 @@ export class NatsServer {
   /** Asks the server for its greeting now and then; one that misses too many is killed, which is a death like any other. */
   async #untilDeath(): Promise<number> {
     const child = this.#child;
+    const { healthIntervalMs, greetingTimeoutMs, greetingsMissed } = this.#options.limits ?? PROCESS_LIMITS;
     const sinceMs = performance.now();
     const death = hasEnded(child) ? Promise.resolve() : once(child, 'exit').then(() => {});
     let missed = 0;
     while (!hasEnded(child)) {
-      await Promise.race([death, delay(PROCESS_LIMITS.healthIntervalMs, undefined, { ref: false, signal: this.#stop.signal }).catch(() => death)]);
+      await Promise.race([death, delay(healthIntervalMs, undefined, { ref: false, signal: this.#stop.signal }).catch(() => death)]);
       if (hasEnded(child) || this.#stop.signal.aborted) break;
-      const greeting = await greetingOf(this.#options.port, PROCESS_LIMITS.greetingTimeoutMs);
+      const greeting = await greetingOf(this.#options.port, greetingTimeoutMs);
       missed = greeting ? 0 : missed + 1;
-      if (missed < PROCESS_LIMITS.greetingsMissed) continue;
+      if (missed < greetingsMissed) continue;
       this.#options.onEvent({ type: 'hung', pid: this.pid, greetingsMissed: missed });
       child.kill('SIGKILL');
       await death;

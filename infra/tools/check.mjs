@@ -1,0 +1,92 @@
+/**
+ * `npm test`: everything a change must pass. Static checks, C unit tests under sanitizers, then every vitest file, then the leak check.
+ * All of them run even when an early one fails. The last line is `N passed, N failed`; each static check counts as one.
+ *
+ *   node infra/tools/check.mjs            all
+ *   node infra/tools/check.mjs --static   lint, types and boundaries only
+ */
+import { spawn } from 'node:child_process';
+import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { ROOT } from './bundle.mjs';
+import { watchForLeaks } from './leaks.mjs';
+
+const SOURCES = ['bus-schemas', 'actors', 'storage-adapters', 'node-runtime', 'sdk', 'infra', 'test'];
+const tool = (name) => join(ROOT, 'node_modules/.bin', name);
+
+const STATIC_CHECKS = [
+  { name: 'lint and format (biome)', command: [tool('biome'), 'check', '--error-on-warnings'] },
+  { name: 'types (tsc)', command: [tool('tsc'), '-p', '.'] },
+  { name: 'boundaries (dependency-cruiser)', command: [tool('depcruise'), '--config', '.dependency-cruiser.mjs', ...SOURCES] },
+];
+
+/** Runs to the end. Output passes through; with `capture` it is returned as well. Never rejects. */
+const run = ([program, ...args], { capture = false } = {}) =>
+  new Promise((resolve) => {
+    const child = spawn(program, args, { cwd: ROOT, stdio: ['ignore', capture ? 'pipe' : 'inherit', 'inherit'] });
+    let output = '';
+    child.stdout?.setEncoding('utf8').on('data', (chunk) => {
+      output += chunk;
+    });
+    child.on('error', (error) => resolve({ ok: false, output: error.message }));
+    child.on('close', (code) => resolve({ ok: code === 0, output }));
+  });
+
+const heading = (text) => process.stdout.write(`\n── ${text}\n`);
+
+const staticChecks = async () => {
+  const total = { passed: 0, failed: 0 };
+  for (const { name, command } of STATIC_CHECKS) {
+    heading(name);
+    const { ok } = await run(command);
+    total[ok ? 'passed' : 'failed'] += 1;
+    if (!ok) process.stdout.write(`FAILED: ${name}\n`);
+  }
+  return total;
+};
+
+/** Each case prints `ok <file>: <case>`; a failing one ends its program, and the build script with it. */
+const nativeTests = async () => {
+  heading('C unit tests (address and undefined-behaviour sanitizers)');
+  const { ok, output } = await run(['sh', 'node-runtime/native/build.sh', 'test'], { capture: true });
+  const passed = output.split('\n').filter((line) => line.startsWith('ok ')).length;
+  process.stdout.write(ok ? `${passed} cases\n` : `${output}\nFAILED after ${passed} cases\n`);
+  return { passed, failed: ok && passed > 0 ? 0 : 1 };
+};
+
+/** Counts come from vitest's JSON report. A skipped test is a failure: tests here never skip in silence. */
+const vitestTests = async () => {
+  heading('vitest');
+  const report = join(ROOT, 'build/test-report.json');
+  mkdirSync(join(ROOT, 'build'), { recursive: true });
+  rmSync(report, { force: true });
+  const { ok } = await run([tool('vitest'), 'run', '--reporter=default', '--reporter=json', `--outputFile.json=${report}`]);
+  try {
+    const { numPassedTests, numFailedTests, numPendingTests, numTodoTests, testResults } = JSON.parse(readFileSync(report, 'utf8'));
+    // A file that does not even load has no tests of its own to count.
+    const brokenFiles = testResults.filter(({ status, assertionResults }) => status === 'failed' && assertionResults.length === 0).length;
+    const failed = numFailedTests + numPendingTests + numTodoTests + brokenFiles;
+    return { passed: numPassedTests, failed: failed === 0 && !ok ? 1 : failed };
+  } catch (error) {
+    process.stdout.write(`vitest left no report: ${error.message}\n`);
+    return { passed: 0, failed: 1 };
+  }
+};
+
+const leakCheck = async (leaks) => {
+  heading('leak check');
+  const left = await leaks();
+  process.stdout.write(left.length === 0 ? 'nothing left behind\n' : `FAILED, left behind:\n${left.map((line) => `  ${line}\n`).join('')}`);
+  return { passed: left.length === 0 ? 1 : 0, failed: left.length === 0 ? 0 : 1 };
+};
+
+const main = async () => {
+  const leaks = watchForLeaks();
+  const parts = [await staticChecks()];
+  if (!process.argv.includes('--static')) parts.push(await nativeTests(), await vitestTests(), await leakCheck(leaks));
+  const sum = (key) => parts.reduce((total, part) => total + part[key], 0);
+  process.stdout.write(`\n${sum('passed')} passed, ${sum('failed')} failed\n`);
+  process.exitCode = sum('failed') === 0 ? 0 : 1;
+};
+
+await main();
