@@ -1,0 +1,151 @@
+#include "command_state.h"
+
+#include "limits.h"
+#include "record.h"
+#include "tree.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <sys/wait.h>
+
+int command_kill_tree(struct command *command, enum end_reason reason)
+{
+	if (command->phase <= PHASE_RUNNING && command->reason == REASON_ENDED)
+		command->reason = (uint8_t)reason;
+	command->tree_killed = 1;
+	/* once its leader is reaped, its number may be another process's: only a cgroup still names the rest */
+	if (!command->has_cgroup && command->phase > PHASE_FAILED)
+		return 0;
+	return tree_kill(command->exec, command->pid);
+}
+
+static void tell_end(struct command *command)
+{
+	command->phase = PHASE_ENDED;
+	command->deadline_ms = 0;
+	command->exit_due = command->record_due = 1;
+	command->progress_due = 0;
+}
+
+/* What the tree's end was, as far as the leader's status and the kernel's counters say for sure. */
+static enum end_reason reason_of(const struct command *command)
+{
+	int failed = !WIFEXITED(command->wait_status) || WEXITSTATUS(command->wait_status) != 0;
+	if (command->reason == REASON_ENDED)
+		return failed && command->has_cgroup && tree_ran_out_of_memory(command->exec) ? REASON_OOM : REASON_ENDED;
+	/* it ended by itself in the moment before the kill */
+	if (WIFEXITED(command->wait_status))
+		return REASON_ENDED;
+	return (enum end_reason)command->reason;
+}
+
+void command_leader_ended(struct command *command, int wait_status)
+{
+	command->wait_status = wait_status;
+	command->ended_at_ms = wall_ms();
+	command->reason = (uint8_t)reason_of(command);
+	command->timeout_at_ms = 0;
+	command->remove_due = 1;
+	input_abandon(&command->in);
+	output_drain(&command->out, exec_directory, command->exec, ".out");
+	output_drain(&command->err, exec_directory, command->exec, ".err");
+	if (!command->tree_killed || !command->has_cgroup)
+		return tell_end(command);
+	/* a killed tree is told when it is gone: whoever looks after the answer finds none of it */
+	command->phase = PHASE_DYING;
+	command->deadline_ms = monotonic_ms() + TREE_GONE_LIMIT_MS;
+}
+
+static void try_remove_cgroup(struct command *command, int64_t now)
+{
+	if (command->remove_at_ms != 0 && now >= command->remove_at_ms)
+		command->remove_due = 1;
+	if (!command->remove_due || !command->has_cgroup || command->phase < PHASE_DYING)
+		return;
+	enum tree_state state = tree_remove(command->exec);
+	command->remove_due = 0;
+	command->has_cgroup = state != TREE_GONE;
+	command->remove_at_ms = state == TREE_LEAVING ? now + TREE_LEAVING_RETRY_MS : 0;
+}
+
+static void do_what_is_due(struct command *command, int64_t now)
+{
+	if (command->timeout_at_ms != 0 && now >= command->timeout_at_ms) {
+		command->timeout_at_ms = 0;
+		command_kill_tree(command, REASON_TIMEOUT);
+	}
+	if (command->phase == PHASE_STARTING && command->deadline_ms != 0 && now >= command->deadline_ms) {
+		command->phase = PHASE_FAILED;
+		command->failure = FAILED_OTHER;
+		command->failure_errno = ETIMEDOUT;
+		command->deadline_ms = 0;
+		command_kill_tree(command, REASON_KILLED);
+	}
+	if (command->phase == PHASE_DYING && (!command->has_cgroup || now >= command->deadline_ms)) {
+		output_drain(&command->out, exec_directory, command->exec, ".out");
+		output_drain(&command->err, exec_directory, command->exec, ".err");
+		tell_end(command);
+	}
+	if (command->phase == PHASE_ENDED && command->record_due && now >= command->deadline_ms) {
+		struct exit_body body = command_exit(command);
+		command->record_due = record_write(exec_directory, &body) < 0;
+		command->deadline_ms = command->record_due ? now + RECORD_RETRY_MS : 0;
+	}
+}
+
+/* The record comes first: an Edge that was told of an end finds it again after its own. A full disk must not hide the end, though. */
+static void announce(struct command *command, int64_t now)
+{
+	if (command->phase == PHASE_ENDED && command->exit_due) {
+		struct exit_body body = command_exit(command);
+		command->exit_due = connections_announce(FRAME_EXIT, &body, sizeof body) == 0;
+	}
+	if (command->progress_due && now >= command->progress_at_ms) {
+		struct progress_body body = command_progress(command);
+		command->progress_due = connections_announce(FRAME_PROGRESS, &body, sizeof body) == 0;
+		command->progress_at_ms = now + PROGRESS_INTERVAL_MS;
+	}
+}
+
+static int is_over(const struct command *command)
+{
+	return command->phase == PHASE_ENDED && !command->has_cgroup && !command->record_due && !command->exit_due &&
+	       command->out.pipe.fd < 0 && command->err.pipe.fd < 0;
+}
+
+static int64_t earlier(int64_t left, int64_t right)
+{
+	return right != 0 && right < left ? right : left;
+}
+
+static int64_t next_wake(const struct command *command)
+{
+	int64_t wake = earlier(earlier(INT64_MAX, command->deadline_ms), command->timeout_at_ms);
+	wake = earlier(wake, command->remove_at_ms);
+	return command->progress_due ? earlier(wake, command->progress_at_ms) : wake;
+}
+
+int commands_tick(void)
+{
+	int64_t now = monotonic_ms(), wake = INT64_MAX;
+	for (struct command **at = &commands, *command; (command = *at);) {
+		try_remove_cgroup(command, now);
+		do_what_is_due(command, now);
+		announce(command, now);
+		if (is_over(command))
+			command->phase = PHASE_OVER;
+		if (command->phase == PHASE_OVER) {
+			*at = command->next;
+			loop_bury(&command->grave);
+			continue;
+		}
+		wake = earlier(wake, next_wake(command));
+		at = &command->next;
+	}
+	if (!commands)
+		output_release_scratch();
+	if (wake == INT64_MAX)
+		return -1;
+	int64_t wait = wake <= now ? 0 : wake - now;
+	return wait > INT_MAX ? INT_MAX : (int)wait;
+}

@@ -1,0 +1,163 @@
+/*
+ * Aether: PID 1 of a sandbox, and parent, pump and undertaker of every command in it. @paper §3.3
+ *
+ * It decides nothing that an Edge could decide: it starts what it is told to, once per exec id, keeps output and exit
+ * records in files on the host that it was given, and ends the sandbox when its total life is over, Edge or no Edge.
+ * node-runtime/launcher/PROTOCOL.md says how it is started and what is spoken.
+ */
+#include "command_state.h"
+#include "confine.h"
+#include "limits.h"
+#include "loop.h"
+#include "number.h"
+#include "seccomp.h"
+#include "spawn.h"
+#include "tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+enum { LISTENER_FD = 3, DIRECTORY_FD = 4, READY_FD = 5, PAYLOAD_FD = 6, FIRST_GATE_FD = 7 };
+
+static struct source children, life;
+
+static void on_children(struct source *source, uint32_t events)
+{
+	struct signalfd_siginfo information;
+	(void)events;
+	/* one SIGCHLD stands for any number of children */
+	while (read(source->fd, &information, sizeof information) > 0)
+		continue;
+	commands_reap();
+}
+
+static void on_life_over(struct source *source, uint32_t events)
+{
+	(void)source;
+	(void)events;
+	kill(-1, SIGKILL);
+	_exit(0); /* the kernel ends a pid namespace with its PID 1 */
+}
+
+static int watch_children(void)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	children = (struct source){.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), .ready = on_children};
+	return children.fd < 0 ? -1 : loop_watch(&children, EPOLLIN);
+}
+
+/* CLOCK_BOOTTIME: a host that slept does not lengthen a life. */
+static int watch_life(const char *text)
+{
+	uint64_t seconds;
+	const char *end = number_read(text, LIFE_SECONDS_LIMIT, &seconds);
+	if (!end || *end != '\0') {
+		errno = EINVAL;
+		return -1;
+	}
+	if (seconds == 0)
+		return 0;
+	struct itimerspec when = {.it_value.tv_sec = (time_t)seconds};
+	life = (struct source){.fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK), .ready = on_life_over};
+	if (life.fd < 0 || timerfd_settime(life.fd, 0, &when, NULL) < 0)
+		return -1;
+	return loop_watch(&life, EPOLLIN);
+}
+
+static int close_on_exec(int fd)
+{
+	return fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
+/* Takes over what the launcher left open. 0, or -1 with errno. */
+static int take_descriptors(void)
+{
+	struct stat status;
+	int flags = fcntl(LISTENER_FD, F_GETFL), gates = 0;
+	if (flags < 0 || fcntl(LISTENER_FD, F_SETFL, flags | O_NONBLOCK) < 0)
+		return -1;
+	for (int fd = LISTENER_FD; fd <= PAYLOAD_FD; fd++)
+		if (close_on_exec(fd) < 0)
+			return -1;
+	while (gates < GATES_MAX && close_on_exec(FIRST_GATE_FD + gates) == 0)
+		gates++;
+	if (fstat(PAYLOAD_FD, &status) < 0)
+		return -1;
+	commands_init(DIRECTORY_FD);
+	spawn_init(FIRST_GATE_FD, gates);
+	tree_init(S_ISDIR(status.st_mode) ? PAYLOAD_FD : -1);
+	return 0;
+}
+
+/* A command's pipes must never get the numbers 0…2: its process puts its own standard streams there. */
+static int occupy_low_descriptors(void)
+{
+	int fd;
+	do {
+		fd = fcntl(LISTENER_FD, F_DUPFD_CLOEXEC, 0);
+	} while (fd >= 0 && fd < LISTENER_FD);
+	return fd < 0 ? -1 : close(fd);
+}
+
+static int raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return -1;
+	limit.rlim_cur = limit.rlim_max;
+	return setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static int set_up(int argc, char **argv)
+{
+	if (argc != 2) {
+		errno = EINVAL;
+		return -1;
+	}
+	if (take_descriptors() < 0 || occupy_low_descriptors() < 0 || raise_descriptor_limit() < 0)
+		return -1;
+	if (prctl(PR_SET_DUMPABLE, 0) < 0 || confine_signals() < 0 || confine_capabilities() < 0)
+		return -1;
+	seccomp_init();
+	if (loop_open() < 0 || watch_children() < 0 || watch_life(argv[1]) < 0)
+		return -1;
+	return connections_open(LISTENER_FD);
+}
+
+static void tell_ready(int problem)
+{
+	struct {
+		char letter;
+		char error_number[sizeof(int32_t)];
+	} message = {.letter = problem ? 'E' : 'R'};
+	__builtin_memcpy(message.error_number, &problem, sizeof message.error_number);
+	ssize_t written = write(READY_FD, &message, problem ? sizeof message : 1);
+	(void)written; /* a launcher that is gone does not stop a sandbox */
+	close(READY_FD);
+}
+
+int main(int argc, char **argv)
+{
+	if (set_up(argc, argv) < 0) {
+		tell_ready(errno);
+		return 1;
+	}
+	tell_ready(0);
+	for (;;) {
+		int timeout_ms = commands_tick();
+		if (connections_flush())
+			timeout_ms = 0;
+		loop_settle();
+		loop_turn(timeout_ms);
+	}
+}

@@ -1,0 +1,154 @@
+#include "seccomp.h"
+
+#include "syscalls.h"
+
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/seccomp.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+#define THIS_ARCHITECTURE AUDIT_ARCH_X86_64
+#else
+#define THIS_ARCHITECTURE AUDIT_ARCH_AARCH64
+#endif
+
+/* New namespaces by clone(2): CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET. */
+#define NAMESPACE_FLAGS 0x7e020000u
+#define ADDRESS_FAMILY_VSOCK 40u /* reaches the hypervisor's host, past every network namespace */
+
+enum verdict { DENY, ALLOW, NO_SUCH_CALL, LOOK_AT_CLONE, LOOK_AT_SOCKET, LOOK_AT_PERSONALITY };
+
+/* personality(2) values of Docker's profile: Linux, UNAME26, ADDR_NO_RANDOMIZE-free combinations, and "query". */
+static const uint32_t personalities[] = {0x0, 0x8, 0x20000, 0x20008, 0xffffffff};
+
+struct run {
+	uint16_t first;
+	uint8_t verdict;
+};
+
+struct builder {
+	struct sock_filter *program;
+	size_t length;
+};
+
+static void emit(struct builder *builder, uint16_t code, uint32_t k, uint8_t if_true, uint8_t if_false)
+{
+	if (builder->length >= SECCOMP_PROGRAM_MAX)
+		__builtin_trap(); /* the lists have grown: raise the maximum */
+	builder->program[builder->length++] = (struct sock_filter){.code = code, .jt = if_true, .jf = if_false, .k = k};
+}
+
+static void emit_return(struct builder *builder, uint32_t action)
+{
+	emit(builder, BPF_RET | BPF_K, action, 0, 0);
+}
+
+static void emit_load(struct builder *builder, uint32_t offset)
+{
+	emit(builder, BPF_LD | BPF_W | BPF_ABS, offset, 0, 0);
+}
+
+/* The lower half of the first argument: none of the calls that are looked at uses the upper one. */
+static void emit_load_argument(struct builder *builder)
+{
+	emit_load(builder, offsetof(struct seccomp_data, args));
+}
+
+static void emit_personality(struct builder *builder)
+{
+	const uint8_t count = sizeof personalities / sizeof personalities[0];
+	emit_load_argument(builder);
+	for (uint8_t i = 0; i < count; i++)
+		emit(builder, BPF_JMP | BPF_JEQ | BPF_K, personalities[i], (uint8_t)(count - i), 0);
+	emit_return(builder, SECCOMP_RET_ERRNO | EPERM);
+	emit_return(builder, SECCOMP_RET_ALLOW);
+}
+
+static void emit_verdict(struct builder *builder, enum verdict verdict)
+{
+	switch (verdict) {
+	case ALLOW:
+		return emit_return(builder, SECCOMP_RET_ALLOW);
+	case DENY:
+		return emit_return(builder, SECCOMP_RET_ERRNO | EPERM);
+	case NO_SUCH_CALL:
+		return emit_return(builder, SECCOMP_RET_ERRNO | ENOSYS);
+	case LOOK_AT_CLONE:
+		emit_load_argument(builder);
+		emit(builder, BPF_JMP | BPF_JSET | BPF_K, NAMESPACE_FLAGS, 1, 0);
+		emit_return(builder, SECCOMP_RET_ALLOW);
+		return emit_return(builder, SECCOMP_RET_ERRNO | EPERM);
+	case LOOK_AT_SOCKET:
+		emit_load_argument(builder);
+		emit(builder, BPF_JMP | BPF_JEQ | BPF_K, ADDRESS_FAMILY_VSOCK, 1, 0);
+		emit_return(builder, SECCOMP_RET_ALLOW);
+		return emit_return(builder, SECCOMP_RET_ERRNO | EPERM);
+	case LOOK_AT_PERSONALITY:
+		return emit_personality(builder);
+	}
+}
+
+/* A binary search: each inner node compares the number, which stays in the accumulator, with the first of its right half. */
+static void emit_search(struct builder *builder, const struct run *runs, size_t count)
+{
+	if (count == 1)
+		return emit_verdict(builder, runs[0].verdict);
+	size_t middle = count / 2, node = builder->length;
+	emit(builder, BPF_JMP | BPF_JGE | BPF_K, runs[middle].first, 0, 0);
+	emit_search(builder, runs, middle);
+	size_t distance = builder->length - node - 1;
+	if (distance > UINT8_MAX)
+		__builtin_trap(); /* a classic jump reaches no farther: the lists have grown too scattered */
+	builder->program[node].jt = (uint8_t)distance;
+	emit_search(builder, runs + middle, count - middle);
+}
+
+static size_t list_runs(struct run runs[NR_NEWEST_KNOWN + 2])
+{
+	uint8_t verdicts[NR_NEWEST_KNOWN + 2];
+	memset(verdicts, DENY, sizeof verdicts);
+	for (size_t i = 0; i < sizeof allowed_everywhere / sizeof allowed_everywhere[0]; i++)
+		verdicts[allowed_everywhere[i]] = ALLOW;
+	for (size_t i = 0; i < sizeof allowed_here / sizeof allowed_here[0]; i++)
+		verdicts[allowed_here[i]] = ALLOW;
+	verdicts[__NR_clone] = LOOK_AT_CLONE;
+	verdicts[__NR_clone3] = NO_SUCH_CALL; /* its flags lie behind a pointer; C libraries fall back to clone */
+	verdicts[__NR_socket] = LOOK_AT_SOCKET;
+	verdicts[__NR_personality] = LOOK_AT_PERSONALITY;
+	verdicts[NR_NEWEST_KNOWN + 1] = NO_SUCH_CALL;
+	size_t count = 0;
+	for (size_t number = 0; number < sizeof verdicts; number++)
+		if (number == 0 || verdicts[number] != verdicts[number - 1])
+			runs[count++] = (struct run){.first = (uint16_t)number, .verdict = verdicts[number]};
+	return count;
+}
+
+size_t seccomp_build(struct sock_filter program[SECCOMP_PROGRAM_MAX])
+{
+	struct run runs[NR_NEWEST_KNOWN + 2];
+	struct builder builder = {.program = program};
+	emit_load(&builder, offsetof(struct seccomp_data, arch));
+	emit(&builder, BPF_JMP | BPF_JEQ | BPF_K, THIS_ARCHITECTURE, 1, 0);
+	emit_return(&builder, SECCOMP_RET_KILL_PROCESS);
+	emit_load(&builder, offsetof(struct seccomp_data, nr));
+	emit_search(&builder, runs, list_runs(runs));
+	return builder.length;
+}
+
+static struct sock_filter filter[SECCOMP_PROGRAM_MAX];
+static unsigned short filter_length;
+
+void seccomp_init(void)
+{
+	filter_length = (unsigned short)seccomp_build(filter);
+}
+
+int seccomp_apply(void)
+{
+	struct sock_fprog program = {.len = filter_length, .filter = filter};
+	return (int)syscall(__NR_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program);
+}

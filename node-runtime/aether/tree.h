@@ -1,0 +1,29 @@
+/*
+ * The process tree of one command, as a cgroup of its own below the payload's v2 directory: `setsid` children and children
+ * of children that have died are in it all the same. Where the host has no v2 tree, the tree is what can be found by parent
+ * and session in /proc, which misses a child that left its session after its parent had died.
+ */
+#ifndef AETHER_TREE_H
+#define AETHER_TREE_H
+
+#include <sys/types.h>
+
+/* `payload_fd`: the v2 directory, or -1. */
+void tree_init(int payload_fd);
+int tree_has_cgroups(void);
+/* Makes the cgroup of `exec`. A descriptor for clone3, or -1 with errno. */
+int tree_make(const char *exec);
+/* SIGKILL to every process of the tree. 1 when there was a tree to kill. */
+int tree_kill(const char *exec, pid_t leader);
+enum tree_state {
+	TREE_GONE,
+	TREE_POPULATED, /* it can only become empty by a death that PID 1 sees */
+	TREE_LEAVING,   /* nothing is listed any more, but the kernel has not let go yet: try again soon */
+};
+
+/* Removes the cgroup when it is empty. */
+enum tree_state tree_remove(const char *exec);
+/* 1 when the kernel killed a process of this very cgroup for memory; 0 when not, or when it does not tell. */
+int tree_ran_out_of_memory(const char *exec);
+
+#endif

@@ -1,0 +1,134 @@
+#include "walk.h"
+
+#include "limits.h"
+#include "number.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* PID_MAX_LIMIT of Linux. */
+enum { PID_LIMIT = 4 * 1024 * 1024 + 1 };
+
+struct process {
+	pid_t pid, parent, session;
+	int doomed;
+};
+
+/* Layout of getdents64(2). */
+struct directory_entry {
+	uint64_t inode;
+	int64_t offset;
+	uint16_t length;
+	uint8_t type;
+	char name[];
+};
+
+int walk_parse_stat(const char *text, pid_t *parent, pid_t *session)
+{
+	uint64_t numbers[3]; /* parent, process group, session */
+	const char *at = strrchr(text, ')');
+	if (!at || at[1] != ' ' || at[2] == '\0')
+		return -1;
+	at += 3; /* past the state letter */
+	for (int i = 0; i < 3; i++) {
+		at = *at == ' ' ? number_read(at + 1, PID_LIMIT, &numbers[i]) : NULL;
+		if (!at)
+			return -1;
+	}
+	*parent = (pid_t)numbers[0];
+	*session = (pid_t)numbers[2];
+	return 0;
+}
+
+static int read_process(int proc, const char *name, struct process *process)
+{
+	char path[32], text[512];
+	uint64_t pid;
+	const char *end = number_read(name, PID_LIMIT, &pid);
+	if (!end || *end != '\0')
+		return -1;
+	size_t length = strlen(name);
+	memcpy(path, name, length);
+	strcpy(path + length, "/stat");
+	int fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	ssize_t got = read(fd, text, sizeof text - 1);
+	close(fd);
+	if (got <= 0)
+		return -1;
+	text[got] = '\0';
+	*process = (struct process){.pid = (pid_t)pid};
+	return walk_parse_stat(text, &process->parent, &process->session);
+}
+
+static size_t list_processes(struct process *list)
+{
+	_Alignas(8) char entries[4096];
+	size_t count = 0;
+	int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (proc < 0)
+		return 0;
+	long got;
+	while ((got = syscall(SYS_getdents64, proc, entries, sizeof entries)) > 0)
+		for (long at = 0; at < got && count < WALK_PROCESSES_MAX;) {
+			struct directory_entry *entry = (struct directory_entry *)(entries + at);
+			count += read_process(proc, entry->name, &list[count]) == 0;
+			at += entry->length;
+		}
+	close(proc);
+	return count;
+}
+
+static int belongs(const struct process *process, const struct process *list, size_t count, pid_t leader)
+{
+	if (process->pid == leader || process->session == leader)
+		return 1;
+	for (size_t i = 0; i < count; i++)
+		if (list[i].doomed && (process->parent == list[i].pid || process->session == list[i].pid))
+			return 1;
+	return 0;
+}
+
+/* Marks until a pass marks nothing new. */
+static void doom(struct process *list, size_t count, pid_t leader)
+{
+	for (int changed = 1; changed;) {
+		changed = 0;
+		for (size_t i = 0; i < count; i++)
+			if (!list[i].doomed && list[i].pid > 1 && belongs(&list[i], list, count, leader))
+				changed = list[i].doomed = 1;
+	}
+}
+
+int walk_kill(pid_t leader)
+{
+	struct process *list = malloc(WALK_PROCESSES_MAX * sizeof *list);
+	int found = 0, before = -1;
+	if (leader <= 1 || !list) {
+		free(list);
+		return 0;
+	}
+	/* stopped first, so that what is found cannot fork away between two rounds */
+	for (int round = 0; round < KILL_ROUNDS_MAX && found != before; round++) {
+		size_t count = list_processes(list);
+		doom(list, count, leader);
+		before = found;
+		found = 0;
+		for (size_t i = 0; i < count; i++)
+			found += list[i].doomed && kill(list[i].pid, SIGSTOP) == 0;
+	}
+	size_t count = list_processes(list);
+	doom(list, count, leader);
+	for (size_t i = 0; i < count; i++)
+		if (list[i].doomed)
+			kill(list[i].pid, SIGKILL);
+	kill(-leader, SIGKILL);
+	free(list);
+	return found > 0;
+}
