@@ -30,6 +30,8 @@ export type AppendOutcome =
   | { readonly outcome: 'unknown'; readonly error: WireError };
 
 export type TailHandler = (stored: StoredCommit) => void | Promise<void>;
+/** Told of an actor whose history was replaced by a tombstone at `sequence`. */
+export type ForgottenHandler = (forgotten: { readonly address: ActorAddress; readonly sequence: number }) => void | Promise<void>;
 export interface Tail {
   /** Ends the delivery; resolves when the handler runs no more. */
   close(): Promise<void>;
@@ -45,9 +47,10 @@ export interface EventLog {
   history(address: ActorAddress, afterVersion: number, limit: number): Promise<StoredCommit[]>;
   /**
    * Delivers every stored commit of a shard from `fromSequence` on, in order, each at least once, the handler awaited;
-   * goes on by itself after the server was away.
+   * goes on by itself after the server was away. A handler that throws gets the same commit again after a pause.
+   * Tombstones go to `onForgotten`, in the same order. Messages that no reader understands are reported and left out.
    */
-  tail(shard: ActorAddress['shard'], fromSequence: number, handler: TailHandler): Promise<Tail>;
+  tail(shard: ActorAddress['shard'], fromSequence: number, handler: TailHandler, onForgotten?: ForgottenHandler): Promise<Tail>;
   /** First and last sequence of the shard's stream and when it was made; a projection compares it with its own. */
   bounds(shard: ActorAddress['shard']): Promise<{ firstSequence: number; lastSequence: number; createdAt: string }>;
   /**

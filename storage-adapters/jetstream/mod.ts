@@ -1,0 +1,72 @@
+/**
+ * The bus on NATS JetStream: adapters of the ports `EventLog` and `CommandQueue`, and what prepares the server for them.
+ *
+ * ```ts
+ * const bus = connectJetStream(await connect(busConnectionOptions(url, 'edge-a')));
+ * await bus.ensureStreams({ shards });
+ * await bus.eventLog.append(…);
+ * ```
+ * A process that publishes heavily and tails as well should use two connections: deliveries would wait behind its writes.
+ */
+import type { NatsConnection } from '@nats-io/transport-node';
+import type { CommandQueue } from '#actors/ports/command-queue.ts';
+import type { EventLog } from '#actors/ports/event-log.ts';
+import { JetStreamApi } from './api.ts';
+import { JetStreamCommandQueue } from './command-queue.ts';
+import { assertServerVersion, ConnectionWatch } from './connection.ts';
+import type { BusContext, BusReport } from './context.ts';
+import { JetStreamEventLog } from './event-log.ts';
+import { JETSTREAM_LIMITS } from './limits.ts';
+import { Mux } from './mux.ts';
+import { Publisher } from './publisher.ts';
+import { Reader, type ReadFrom } from './reader.ts';
+import { checkStreams, ensureStreams, type StreamSettings } from './streams.ts';
+
+export { busConnectionOptions, MINIMUM_SERVER } from './connection.ts';
+export type { BusReport } from './context.ts';
+export { JETSTREAM_LIMITS } from './limits.ts';
+export type { ReadFrom } from './reader.ts';
+export type { StreamSettings } from './streams.ts';
+
+export type JetStreamOptions = {
+  /** `leader` in a cluster, where another replica may not have the newest commit yet. Default `direct`. */
+  readonly readFrom?: ReadFrom;
+  readonly inboxPrefix?: string;
+  readonly requestTimeoutMs?: number;
+  readonly ackWaitMs?: number;
+  /** One line for each outage, mended consumer and message that nobody can read. */
+  readonly report?: (line: BusReport) => void;
+};
+
+export type JetStreamBus = {
+  readonly eventLog: EventLog;
+  readonly commandQueue: CommandQueue;
+  /** False while the connection is down: whoever answers for readiness should say so. */
+  readonly isConnected: boolean;
+  /** Creates or corrects the streams; throws BUS_MISCONFIGURED where the server will not have them so. */
+  ensureStreams(settings: StreamSettings): Promise<void>;
+  /** The check alone, for roles without the right to create streams. */
+  checkStreams(settings: StreamSettings): Promise<void>;
+  /** Ends what is outstanding as `unknown`. Tails and consumers are closed by their owners before; the connection stays open. */
+  close(): void;
+};
+
+/** Throws BUS_TOO_OLD. Takes a connection made with `busConnectionOptions`, and leaves it to its owner. */
+export const connectJetStream = (nc: NatsConnection, options: JetStreamOptions = {}): JetStreamBus => {
+  assertServerVersion(nc);
+  const watch = new ConnectionWatch(nc);
+  const mux = new Mux(nc, watch, { inboxPrefix: options.inboxPrefix, timeoutMs: options.requestTimeoutMs });
+  const api = new JetStreamApi(mux);
+  const publisher = new Publisher(nc, mux);
+  const context: BusContext = { nc, watch, api, inboxPrefix: options.inboxPrefix, report: options.report ?? (() => {}) };
+  return {
+    eventLog: new JetStreamEventLog(context, publisher, new Reader(mux, api), options.readFrom ?? 'direct'),
+    commandQueue: new JetStreamCommandQueue(context, publisher, options.ackWaitMs ?? JETSTREAM_LIMITS.ackWaitMs),
+    get isConnected() {
+      return watch.isConnected;
+    },
+    ensureStreams: (settings) => ensureStreams(api, settings),
+    checkStreams: (settings) => checkStreams(api, settings),
+    close: () => mux.close(),
+  };
+};
