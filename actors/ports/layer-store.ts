@@ -44,6 +44,8 @@ export type VerifyOutcome = 'intact' | 'corrupt' | 'absent';
 
 export interface LayerStore {
   readonly names: ImageNames;
+  /** Directory where images may be put together, so placed that `put` with `consume` need not copy. May not exist yet. */
+  readonly scratchDir: string;
   /** Stores an image file; idempotent. Durable when it resolves. NO_SPACE, INVALID_ARGUMENT, CANCELLED. */
   put(file: string, options?: PutOptions): Promise<LayerInfo>;
   /** Cheap and synchronous: callers ask on the create path. */

@@ -2,7 +2,7 @@
  * Advisory locks that die with their holder: flock(2) on an open file. Node has no call for it, so libc is asked directly.
  * Descriptors of Node are close-on-exec, so no child process ever keeps a lock alive.
  */
-import { open } from 'node:fs/promises';
+import { type FileHandle, open, rm, stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import koffi from 'koffi';
 
@@ -26,29 +26,44 @@ export const tryLock = (fd: number, mode: LockMode): boolean => {
   }
 };
 
-/** A lock that was taken; closing the file gives it back. */
-export type HeldLock = { release(): Promise<void> };
+export type HeldLock = {
+  release(): Promise<void>;
+  /** Gives it back and removes the file; whoever waits for it notices and starts over with a new file. */
+  releaseAndRemove(): Promise<void>;
+};
 
 export type WaitOptions = { readonly pollMs: number; readonly maxWaitMs: number; readonly signal?: AbortSignal | undefined; readonly onWait?: () => void };
 
 /** Takes the lock on `path`, creating the file. Null when `maxWaitMs` passed; rejects with an AbortError when aborted. */
 export const lockFile = async (path: string, mode: LockMode, options: WaitOptions): Promise<HeldLock | null> => {
-  const handle = await open(path, 'a', 0o600);
   const giveUpAt = performance.now() + options.maxWaitMs;
   let told = false;
-  try {
-    while (!tryLock(handle.fd, mode)) {
-      if (!told) options.onWait?.();
-      told = true;
-      if (performance.now() >= giveUpAt) {
-        await handle.close();
-        return null;
-      }
-      await sleep(options.pollMs, undefined, options.signal ? { signal: options.signal } : {});
+  for (;;) {
+    const handle = await open(path, 'a', 0o600);
+    try {
+      if (tryLock(handle.fd, mode) && (await isStillAt(handle, path))) return heldBy(handle, path);
+    } catch (error) {
+      await handle.close();
+      throw error;
     }
-  } catch (error) {
     await handle.close();
-    throw error;
+    if (performance.now() >= giveUpAt) return null;
+    if (!told) options.onWait?.();
+    told = true;
+    await sleep(options.pollMs, undefined, options.signal ? { signal: options.signal } : {});
   }
-  return { release: () => handle.close() };
+};
+
+const heldBy = (handle: FileHandle, path: string): HeldLock => ({
+  release: () => handle.close(),
+  releaseAndRemove: async () => {
+    await rm(path, { force: true });
+    await handle.close();
+  },
+});
+
+/** The holder before may have removed the file; a lock on a file that has no name excludes nobody. */
+const isStillAt = async (handle: FileHandle, path: string): Promise<boolean> => {
+  const [held, named] = await Promise.all([handle.stat(), stat(path).catch(() => null)]);
+  return named !== null && named.ino === held.ino && named.dev === held.dev;
 };

@@ -12,11 +12,13 @@ import { sweepTempFiles } from './temp-files.ts';
 /** Any number of processes may have the same store open. */
 export class PosixLayerStore implements LayerStore {
   readonly names: PosixImageNames;
+  readonly scratchDir: string;
   readonly #layout: StoreLayout;
 
   /** Opens the store in `dir`, which is created when absent, and removes what dead writers left. NO_SPACE, INVALID_ARGUMENT. */
   constructor(options: { readonly dir: string }) {
     this.#layout = layoutOf(options.dir);
+    this.scratchDir = this.#layout.scratch;
     this.names = new PosixImageNames(this.#layout);
     try {
       createLayout(this.#layout);

@@ -4,6 +4,7 @@
  *     blobs/sha256/<hex>.erofs   layers, read-only, complete from the moment the name exists
  *     names/<encoded>.json       one catalogue record each
  *     tmp/                       files being written (`temp-files.ts`)
+ *     build/                     owned by the builders of images
  *     lock                       shared by writers that publish, exclusive for the one that removes a layer
  */
 import { mkdirSync } from 'node:fs';
@@ -11,13 +12,14 @@ import { join } from 'node:path';
 import type { ImageName, LayerDigest } from '#bus/ids.ts';
 import { LayerDigest as LayerDigestSchema } from '#bus/ids.ts';
 
-export type StoreLayout = { readonly root: string; readonly blobs: string; readonly names: string; readonly temp: string; readonly lock: string };
+export type StoreLayout = { readonly root: string; readonly blobs: string; readonly names: string; readonly temp: string; readonly scratch: string; readonly lock: string };
 
 export const layoutOf = (root: string): StoreLayout => ({
   root,
   blobs: join(root, 'blobs', 'sha256'),
   names: join(root, 'names'),
   temp: join(root, 'tmp'),
+  scratch: join(root, 'build'),
   lock: join(root, 'lock'),
 });
 

@@ -1,0 +1,47 @@
+/**
+ * What an image reference means: a digest stands for itself, a name for the digest that the catalogue holds now.
+ * On the create path of every sandbox, so it answers from memory and one or two stat calls (microseconds).
+ * @paper §5.1
+ */
+import type { ImageRecord, LayerStore } from '#actors/ports/layer-store.ts';
+import { invalid } from '#bus/envelope.ts';
+import { DsecError } from '#bus/errors.ts';
+import { ImageName, LayerDigest } from '#bus/ids.ts';
+import { CATALOG_LIMITS } from './limits.ts';
+import { nearest } from './near-names.ts';
+
+export class LayerCatalog {
+  readonly #store: LayerStore;
+
+  constructor(store: LayerStore) {
+    this.#store = store;
+  }
+
+  /** IMAGE_NOT_FOUND with similar names; LAYER_NOT_FOUND when the store lacks the layer; INVALID_ARGUMENT for what is neither name nor digest. */
+  resolve(reference: string): LayerDigest {
+    const digest = LayerDigest.safeParse(reference);
+    const resolved = digest.success ? digest.data : this.record(reference).digest;
+    if (!this.#store.has(resolved)) throw layerMissing(reference, resolved);
+    return resolved;
+  }
+
+  /** The catalogue's record of a name. IMAGE_NOT_FOUND, INVALID_ARGUMENT. */
+  record(reference: string): ImageRecord {
+    const name = ImageName.safeParse(reference);
+    if (!name.success) throw invalid('INVALID_ARGUMENT', `image reference ${JSON.stringify(reference.slice(0, 100))}`, name.error);
+    const record = this.#store.names.lookup(name.data);
+    if (!record) throw this.#imageNotFound(name.data);
+    return record;
+  }
+
+  #imageNotFound(name: ImageName): DsecError {
+    const near = nearest(name, this.#store.names.listNames(CATALOG_LIMITS.scannedNames), CATALOG_LIMITS.suggestions);
+    const hint = near.length > 0 ? `did you mean ${near.join(' or ')}?` : 'see "dsec image ls", or build it with "dsec image build"';
+    return DsecError.of('IMAGE_NOT_FOUND', `no image is named ${name}; ${hint}`, { details: { name, near } });
+  }
+}
+
+const layerMissing = (reference: string, digest: LayerDigest): DsecError =>
+  DsecError.of('LAYER_NOT_FOUND', reference === digest ? `layer ${digest} is not in the store; build or import the image again` : `image ${reference} names layer ${digest}, which is not in the store; build or import it again`, {
+    details: { reference, digest },
+  });
