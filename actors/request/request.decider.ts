@@ -29,7 +29,7 @@ export const decideRequest = (state: RequestState | null, command: RequestComman
 
 const place = (command: Place, at: TimestampMs): RequestDecision => {
   const { requestId, project, key, bodyHash, count, spec, deadlineAt, choices } = command;
-  if (!RequestIdSchema.safeParse(requestId).success || choices.length !== count)
+  if (!RequestIdSchema.safeParse(requestId).success || count < 1 || choices.length !== count)
     return reject(wireError('INVALID_ARGUMENT', `request ${requestId} asks for ${count} sandboxes and has ${choices.length} choices; placement must give one each`));
   const keyExpiresAt = addMs(at, KEY_LIMITS.requestKeyLifetimeMs as DurationMs);
   const accepted: RequestEvent = { type: 'RequestAccepted', at, id: requestId, project, key, bodyHash, count, spec, deadlineAt, keyExpiresAt };

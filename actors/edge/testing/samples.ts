@@ -1,0 +1,23 @@
+/** One Edge and every command it can get, with the values that make a difference. */
+import type { Capacity, EdgeCommand } from '#bus/edge/schema.ts';
+import type { EdgeName } from '#bus/ids.ts';
+import { edgeAddress } from '#bus/subjects.ts';
+import type { CpuMillis, DurationMs, MiB } from '#bus/units.ts';
+
+export const T0 = 1_700_000_000_000;
+export const LEASE_MS = 30_000 as DurationMs;
+export const address = edgeAddress('edge-1' as EdgeName);
+export const capacity: Capacity = { sandboxes: 100, memoryMiB: 65_536 as MiB, cpuMillis: 64_000 as CpuMillis, pids: 100_000, descriptors: 4_000 };
+
+export const register = (instance: string, leaseMs = LEASE_MS): EdgeCommand => ({ type: 'RegisterEdge', capacity, backends: ['container'], leaseMs, instance });
+export const renew = (generation: number, instance: string, leaseMs = LEASE_MS): EdgeCommand => ({ type: 'RenewLease', generation, instance, leaseMs });
+export const lost = (generation: number): EdgeCommand => ({ type: 'DeclareLost', generation, reason: 'no beat for 30 s' });
+export const retire = (generation: number): EdgeCommand => ({ type: 'RetireEdge', generation });
+
+export const COMMANDS: readonly EdgeCommand[] = [
+  ...['a', 'b'].map((instance) => register(instance)),
+  register('a', 1 as DurationMs),
+  ...[1, 2, 3].flatMap((generation) => [renew(generation, 'a'), renew(generation, 'b'), lost(generation), retire(generation)]),
+  renew(1, 'a', 3_600_000 as DurationMs),
+];
+export const DELAYS_MS: readonly number[] = [0, 10_000, LEASE_MS + 1];

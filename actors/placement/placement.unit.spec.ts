@@ -1,0 +1,166 @@
+import { describe, expect, test } from 'vitest';
+import type { Beat, Capacity } from '#bus/edge/schema.ts';
+import type { EdgeName } from '#bus/ids.ts';
+import type { SandboxSpec } from '#bus/sandbox/spec.ts';
+import type { CpuMillis, MiB, TimestampMs } from '#bus/units.ts';
+import { spec as anySpec } from '../sandbox/testing/samples.ts';
+import { choose } from './choose.ts';
+import { Fleet, type FleetView } from './fleet.ts';
+import { FLEET_LIMITS, PLACEMENT_POLICY } from './limits.ts';
+
+const T0 = 1_700_000_000_000 as TimestampMs;
+const after = (ms: number) => (T0 + ms) as TimestampMs;
+const spec: SandboxSpec = { ...anySpec, limits: { memoryMiB: 100 as MiB, cpuMillis: 100 as CpuMillis, pids: 10 } };
+const sized = (sandboxes: number): Capacity => ({
+  sandboxes,
+  memoryMiB: (sandboxes * 100) as MiB,
+  cpuMillis: (sandboxes * 100) as CpuMillis,
+  pids: sandboxes * 10,
+  descriptors: sandboxes * 4,
+});
+const named = (n: number) => `edge-${n}` as EdgeName;
+const beat = (edge: EdgeName, over: Partial<Beat> = {}): Beat => ({
+  v: 1,
+  edge,
+  generation: 1,
+  at: T0,
+  backends: ['container'],
+  capacity: sized(1_000),
+  used: sized(0),
+  accepting: true,
+  running: {},
+  ...over,
+});
+const fleetOf = (...beats: Beat[]): Fleet => {
+  const fleet = new Fleet();
+  for (const b of beats) fleet.observe(b, T0);
+  return fleet;
+};
+const chooseFrom = (fleet: FleetView, count: number, seed = 1, exclude: EdgeName[] = []) => choose({ spec, count, fleet, seed, exclude });
+const countsOf = (choices: readonly (EdgeName | null)[]) => {
+  const counts = new Map<EdgeName | null, number>();
+  for (const choice of choices) counts.set(choice, (counts.get(choice) ?? 0) + 1);
+  return counts;
+};
+
+describe('the choice', () => {
+  test('one node goes the same way as many', () => {
+    expect(chooseFrom(fleetOf(beat(named(1))).view(T0), 3)).toEqual([named(1), named(1), named(1)]);
+    expect(chooseFrom([], 2)).toEqual([null, null]);
+  });
+
+  test('is a function of its seed', () => {
+    const view = fleetOf(...Array.from({ length: 50 }, (_, i) => beat(named(i)))).view(T0);
+    expect(chooseFrom(view, 1, 7)).toEqual(chooseFrom(view, 1, 7));
+    expect(new Set(Array.from({ length: 40 }, (_, seed) => chooseFrom(view, 1, seed)[0])).size).toBeGreaterThan(20);
+  });
+
+  test('leaves out nodes without the backend, without room, not accepting, silent, or excluded', () => {
+    const fleet = fleetOf(
+      beat(named(1), { backends: ['microvm'] }),
+      beat(named(2), { used: sized(1_000) }),
+      beat(named(3), { accepting: false }),
+      beat(named(4)),
+      beat(named(5), { capacity: { ...sized(1_000), memoryMiB: 99 as MiB } }),
+    );
+    fleet.observe(beat(named(6), { at: after(FLEET_LIMITS.freshMs) }), after(FLEET_LIMITS.freshMs + 1));
+    expect(countsOf(chooseFrom(fleet.view(after(FLEET_LIMITS.freshMs + 1)), 4))).toEqual(new Map([[named(6), 4]]));
+    expect(countsOf(chooseFrom(fleet.view(T0), 1, 1, [named(6)]))).toEqual(new Map([[named(4), 1]]));
+    expect(chooseFrom(fleet.view(T0), 1, 1, [named(6), named(4)])).toEqual([null]);
+  });
+
+  test('takes the least loaded of what it samples', () => {
+    const view = fleetOf(beat(named(1), { used: sized(500) }), beat(named(2), { used: sized(100) }), beat(named(3), { used: sized(900) })).view(T0);
+    for (let seed = 0; seed < 20; seed += 1) expect(chooseFrom(view, 1, seed)).toEqual([named(2)]);
+  });
+
+  test('the fullest dimension counts', () => {
+    const manyPids = { ...sized(10), pids: 9_000 };
+    const view = fleetOf(beat(named(1), { used: manyPids }), beat(named(2), { used: sized(500) })).view(T0);
+    expect(chooseFrom(view, 1)).toEqual([named(2)]);
+  });
+
+  test('fills what is left and answers null for the rest', () => {
+    const view = fleetOf(beat(named(1), { used: sized(998) }), beat(named(2), { used: sized(999) })).view(T0);
+    expect(countsOf(chooseFrom(view, 5))).toEqual(new Map([[named(1), 2], [named(2), 1], [null, 2]]));
+  });
+
+  test('a group goes in level blocks to few nodes', () => {
+    const view = fleetOf(...Array.from({ length: 160 }, (_, i) => beat(named(i)))).view(T0);
+    const choices = chooseFrom(view, 256);
+    const counts = countsOf(choices);
+    expect([...counts.values()]).toEqual(Array.from({ length: PLACEMENT_POLICY.nodesPerChunkMax }, () => 16));
+    const changes = choices.filter((edge, i) => i > 0 && edge !== choices[i - 1]).length;
+    expect(changes).toBe(counts.size - 1);
+    expect(countsOf(chooseFrom(view, 32)).size).toBe(8);
+    expect(countsOf(chooseFrom(view, 3)).size).toBe(1);
+  });
+
+  test('takes more nodes when few do not hold the group', () => {
+    const view = fleetOf(...Array.from({ length: 100 }, (_, i) => beat(named(i), { used: sized(997) }))).view(T0);
+    const counts = countsOf(chooseFrom(view, 256));
+    expect(counts.has(null)).toBe(false);
+    expect(Math.max(...counts.values())).toBe(3);
+  });
+
+  test.each([1, 2, 3])('the paper’s largest job ends up level: 32,768 over 160 nodes, max/mean ≤ 1.05 (seed %i)', (salt) => {
+    const fleet = fleetOf(...Array.from({ length: 160 }, (_, i) => beat(named(i))));
+    const counts = new Map<EdgeName, number>();
+    for (let chunk = 0; chunk < 128; chunk += 1)
+      for (const [edge, count] of countsOf(chooseFrom(fleet.view(T0), 256, chunk * 7_919 + salt))) {
+        if (!edge) throw new Error('there is room for all of them');
+        counts.set(edge, (counts.get(edge) ?? 0) + count);
+        fleet.noteAssigned(edge, count, spec, T0);
+      }
+    const mean = 32_768 / 160;
+    expect(Math.max(...counts.values()) / mean).toBeLessThanOrEqual(1.05);
+    expect(counts.size).toBe(160);
+  });
+});
+
+describe('the fleet view', () => {
+  const usedOf = (fleet: Fleet, at: TimestampMs) => fleet.view(at)[0]?.used.sandboxes;
+
+  test('forgets a silent node and knows when there is nobody', () => {
+    const fleet = fleetOf(beat(named(1)));
+    expect(fleet.hasCandidates(after(FLEET_LIMITS.freshMs))).toBe(true);
+    expect(fleet.hasCandidates(after(FLEET_LIMITS.freshMs + 1))).toBe(false);
+    expect(fleet.view(after(FLEET_LIMITS.freshMs + 1))).toEqual([]);
+    expect(new Fleet().hasCandidates(T0)).toBe(false);
+    expect(fleetOf(beat(named(1), { accepting: false })).hasCandidates(T0)).toBe(false);
+  });
+
+  test('lays its own decisions over the beats until the beats show them', () => {
+    const fleet = fleetOf(beat(named(1), { used: sized(5) }));
+    fleet.noteAssigned(named(1), 10, spec, after(100));
+    expect(fleet.view(after(100))[0]?.used).toMatchObject({ sandboxes: 15, memoryMiB: 1_500, cpuMillis: 1_500, pids: 150 });
+    fleet.observe(beat(named(1), { at: after(200), used: sized(5) }), after(200));
+    expect(usedOf(fleet, after(200))).toBe(15);
+    const settledAt = after(100 + FLEET_LIMITS.settleMs);
+    fleet.observe(beat(named(1), { at: settledAt, used: sized(15) }), settledAt);
+    expect(usedOf(fleet, settledAt)).toBe(15);
+  });
+
+  test('takes no beat of an earlier process, nor one that was overtaken', () => {
+    const fleet = fleetOf(beat(named(1), { generation: 2, used: sized(7) }));
+    fleet.observe(beat(named(1), { generation: 1, at: after(50), used: sized(1) }), after(50));
+    fleet.observe(beat(named(1), { generation: 2, at: (T0 - 1) as TimestampMs, used: sized(1) }), after(60));
+    expect(usedOf(fleet, after(60))).toBe(7);
+    fleet.observe(beat(named(1), { generation: 3, at: (T0 - 9) as TimestampMs, used: sized(0) }), after(70));
+    expect(usedOf(fleet, after(70))).toBe(0);
+  });
+
+  test('keeps a bounded number of decisions and nodes, and loses none of the load', () => {
+    const fleet = fleetOf(beat(named(1), { capacity: sized(100_000) }));
+    const decisions = FLEET_LIMITS.decisionsPerNode * 3;
+    for (let i = 0; i < decisions; i += 1) fleet.noteAssigned(named(1), 2, spec, T0);
+    fleet.noteAssigned(named(2), 2, spec, T0); // unknown: nothing to lay it over
+    expect(usedOf(fleet, T0)).toBe(decisions * 2);
+
+    const crowd = new Fleet();
+    for (let i = 0; i < FLEET_LIMITS.nodes + 5; i += 1) crowd.observe(beat(named(i)), T0);
+    expect(crowd.view(T0).length).toBe(FLEET_LIMITS.nodes);
+    crowd.observe(beat(named(99_999)), after(FLEET_LIMITS.freshMs + 1));
+    expect(crowd.view(after(FLEET_LIMITS.freshMs + 1)).map((n) => n.edge)).toEqual([named(99_999)]);
+  });
+});

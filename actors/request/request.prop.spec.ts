@@ -1,0 +1,67 @@
+/** Every reachable state of a request × every command: total, idempotent, each item in exactly one place. */
+import { expect, test } from 'vitest';
+import { sandboxIdFor } from '#bus/ids.ts';
+import { type RequestCommand, RequestEvent, RequestState } from '#bus/request/schema.ts';
+import type { TimestampMs } from '#bus/units.ts';
+import { fold } from '../kernel/definition.ts';
+import { reachableStates } from '../kernel/testing/reachable.ts';
+import { requestDefinition } from './request.definition.ts';
+import { address, COMMANDS, DELAYS_MS, requestId, T0 } from './testing/samples.ts';
+
+const shapeOf = (s: RequestState): string => JSON.stringify(s.items.map((i) => [i.edge, i.attempt, i.refusedBy, i.error?.code]));
+const reached = reachableStates({ definition: requestDefinition, address, commands: COMMANDS, delaysMs: DELAYS_MS, startAt: T0, shapeOf });
+const decide = (state: RequestState | null, command: RequestCommand, at: number) => requestDefinition.decide(state, command, { address, at: at as TimestampMs });
+const apply = (state: RequestState | null, command: RequestCommand, at: number): RequestState | null => {
+  const decision = decide(state, command, at);
+  return decision.kind === 'accept' ? fold<RequestState, RequestEvent>(requestDefinition, decision.events, state) : state;
+};
+
+test('every state keeps its schema and its replay, and each item is assigned or given up, never both, never neither', () => {
+  expect(reached.length).toBeGreaterThan(30);
+  for (const { state, events } of reached) {
+    if (!state) continue;
+    expect(fold<RequestState, RequestEvent>(requestDefinition, events)).toEqual(state);
+    expect(RequestState.parse(JSON.parse(JSON.stringify(state)))).toEqual(state);
+    for (const event of events) expect(RequestEvent.safeParse(event).success).toBe(true);
+    for (const [index, { sandboxId, edge, attempt, error, refusedBy }] of state.items.entries()) {
+      expect([sandboxId === null, edge === null]).toEqual([error !== null, error !== null]);
+      if (edge) expect(sandboxId).toBe(sandboxIdFor(requestId, index, attempt, edge));
+      expect(new Set(refusedBy).size).toBe(refusedBy.length);
+    }
+  }
+});
+
+test('INV-KEY: nothing ever changes an assignment but a refusal of that very attempt', () => {
+  for (const { state, at } of reached) {
+    if (!state) continue;
+    for (const command of COMMANDS) {
+      const next = apply(state, command, at) as RequestState;
+      for (const [index, item] of state.items.entries())
+        if (next.items[index] !== item) expect(command).toMatchObject({ type: 'ReportRefused', index, attempt: item.attempt });
+    }
+  }
+});
+
+test('INV-IDEM: a command given again at once adds nothing', () => {
+  for (const { state, at } of reached)
+    for (const command of COMMANDS)
+      for (const delayMs of DELAYS_MS) {
+        const next = apply(state, command, at + delayMs);
+        if (next && next !== state) expect(decide(next, command, at + delayMs).kind).toBe('ignore');
+      }
+});
+
+test('every standing assignment is forwarded once, and nothing else is', () => {
+  for (const { state } of reached) {
+    if (!state) continue;
+    const forwarded = requestDefinition.pendingEffects(state).flatMap((e) => e.assignments.map((a) => a.sandboxId));
+    expect([...forwarded].sort()).toEqual(state.items.flatMap((i) => i.sandboxId ?? []).sort());
+    expect(requestDefinition.isOver(state)).toBe(false);
+  }
+});
+
+test('an event that cannot be is a programmer’s error', () => {
+  const error = reached.find((r) => r.state?.items.some((i) => i.error))?.state?.items.find((i) => i.error)?.error;
+  if (!error) throw new Error('no item was ever given up');
+  expect(() => requestDefinition.evolve(null, { type: 'SandboxUnplaceable', at: T0 as TimestampMs, index: 0, error })).toThrow(/before RequestAccepted/);
+});

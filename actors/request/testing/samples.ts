@@ -1,0 +1,46 @@
+/** One request and every command it can get, with the values that make a difference. */
+import { wireError } from '#bus/errors.ts';
+import { ClientKey, type EdgeName, type ProjectName, requestIdFor } from '#bus/ids.ts';
+import type { RequestCommand } from '#bus/request/schema.ts';
+import { requestAddress } from '#bus/subjects.ts';
+import type { TimestampMs } from '#bus/units.ts';
+import { spec } from '../../sandbox/testing/samples.ts';
+
+export const T0 = 1_700_000_000_000;
+export const DEADLINE_MS = 120_000;
+export const project = 'acme' as ProjectName;
+export const key = ClientKey.parse('job-7/step-1');
+export const requestId = requestIdFor(project, key, 4);
+export const address = requestAddress(project, requestId);
+export const edgeNamed = (n: number) => `edge-${n}` as EdgeName;
+export const E1 = edgeNamed(1);
+export const E2 = edgeNamed(2);
+
+type Place = Extract<RequestCommand, { type: 'PlaceSandboxes' }>;
+export const place = (choices: readonly (EdgeName | null)[], override: Partial<Place> = {}): Place => ({
+  type: 'PlaceSandboxes',
+  project,
+  key,
+  requestId,
+  bodyHash: 'b0d1',
+  count: choices.length,
+  spec,
+  deadlineAt: (T0 + DEADLINE_MS) as TimestampMs,
+  choices: [...choices],
+  ...override,
+});
+export const full = wireError('NODE_FULL', 'memoryMiB: 512 asked for, 0 free', { details: { dimension: 'memoryMiB' } });
+export const missing = wireError('LAYER_NOT_FOUND', 'layer sha256:… is not in the store');
+export const impossible = wireError('USER_NOT_FOUND', 'no user bob in the image');
+export const refuse = (index: number, attempt: number, choice: EdgeName | null, error = full): RequestCommand => ({ type: 'ReportRefused', project, requestId, index, attempt, error, choice });
+
+export const COMMANDS: readonly RequestCommand[] = [
+  place([E1, E2, null]),
+  place([E2, E2, E2]),
+  place([E1, E1, E1], { bodyHash: 'other' }),
+  place([]),
+  ...[0, 1, 2].flatMap((attempt) => [E1, E2, edgeNamed(3), null].flatMap((choice) => [refuse(0, attempt, choice), refuse(1, attempt, choice, missing)])),
+  refuse(0, 0, E2, impossible),
+  refuse(9, 0, E1),
+];
+export const DELAYS_MS: readonly number[] = [0, 1_000, DEADLINE_MS, 25 * 3_600_000];
