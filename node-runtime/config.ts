@@ -17,6 +17,8 @@ export const Config = z.strictObject({
   dataDir: z.string().default('/var/lib/dsec'),
   /** Sockets, mounts, tombstones. Short: socket paths are limited to 107 bytes. */
   runDir: z.string().default('/run/dsec'),
+  /** Layer store, when it does not lie in the data directory: a shared file system, or one store for several platforms. */
+  layersDir: z.string().optional(),
   edgeName: EdgeName.default(hostName() as EdgeName),
   /** First project; its credentials are in `<dataDir>/context.json`. */
   project: ProjectName.default('default' as ProjectName),
@@ -40,6 +42,7 @@ export type ConfigInput = z.input<typeof Config>;
 const ENVIRONMENT: Readonly<Record<string, keyof Config>> = {
   DSEC_DATA_DIR: 'dataDir',
   DSEC_RUN_DIR: 'runDir',
+  DSEC_LAYERS_DIR: 'layersDir',
   DSEC_EDGE_NAME: 'edgeName',
   DSEC_SERVERS: 'servers',
   DSEC_LOG_LEVEL: 'logLevel',
@@ -69,7 +72,7 @@ const readConfigFile = (file: string): Record<string, unknown> => {
 
 /** Where everything lies on one node, from its configuration. The inventory of these is in ARCHITECTURE.md. */
 export const pathsOf = (config: Config) => ({
-  layers: join(config.dataDir, 'layers'),
+  layers: config.layersDir ? resolve(config.layersDir) : join(config.dataDir, 'layers'),
   sandboxes: join(config.dataDir, 'sandboxes'),
   trash: join(config.dataDir, 'trash'),
   projections: join(config.dataDir, 'projections'),

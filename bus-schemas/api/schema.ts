@@ -40,7 +40,8 @@ export const API = {
       spec: SandboxRequest,
       timeoutMs: DurationMs.min(1_000).max(24 * 3_600_000).default(120_000 as DurationMs),
     }),
-    response: z.object({ requestId: RequestId }),
+    /** `bodyHash` is what the request actor must show: another one means that the key was taken by another body. */
+    response: z.object({ requestId: RequestId, bodyHash: z.string() }),
   },
   request: { request: z.strictObject({ v, id: RequestId }), response: z.object({ version: z.number().int(), streamSequence: z.number().int(), state: RequestState }) },
   /** Newest states by id, at most 256; null where no such sandbox exists in the project. */

@@ -85,6 +85,7 @@ export const SandboxSpec = z.object({
   initUser: InitUser,
   env: Env,
   labels: Labels,
-  hostname: z.string(),
+  /** Null: named after the sandbox's own id. */
+  hostname: z.string().nullable(),
 });
 export type SandboxSpec = z.infer<typeof SandboxSpec>;

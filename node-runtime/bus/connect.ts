@@ -1,6 +1,7 @@
 /** Connections of the roles to the bus: reconnect for ever, and say so in the log. */
 import { connect, type NatsConnection, nkeyAuthenticator, usernamePasswordAuthenticator } from '@nats-io/transport-node';
 import { DsecError } from '#bus/errors.ts';
+import { busConnectionOptions } from '#adapters/jetstream/mod.ts';
 import type { Log } from '../log/log.ts';
 
 export type BusCredentials = { readonly nkeySeed: string } | { readonly user: string; readonly password: string };
@@ -19,15 +20,7 @@ export const connectBus = async (target: BusTarget, name: string, log: Log, time
   for (;;) {
     try {
       const connection = await connect({
-        servers: [...target.servers],
-        name,
-        maxReconnectAttempts: -1,
-        reconnectTimeWait: 100,
-        reconnectJitter: 50,
-        ignoreAuthErrorAbort: true,
-        inboxPrefix: '_INBOX',
-        pingInterval: 10_000,
-        timeout: 5_000,
+        ...busConnectionOptions([...target.servers], name),
         ...authenticatorOf(target.credentials),
       });
       void watchStatus(connection, log);

@@ -11,7 +11,7 @@ import { Effect, type Scope } from 'effect';
 import { DsecError, toWireError } from '#bus/errors.ts';
 import { COMMANDS_STREAM } from '#bus/subjects.ts';
 import { systemClock } from '#actors/ports/clock.ts';
-import { JetStream } from '#adapters/jetstream/mod.ts';
+import { connectJetStream, type JetStreamBus } from '#adapters/jetstream/mod.ts';
 import { PosixLayerStore } from '#adapters/layers/posix/mod.ts';
 import { runProjection, SandboxProjection } from '#adapters/sqlite/mod.ts';
 import type { BusCredentials } from '../bus/connect.ts';
@@ -49,7 +49,7 @@ const credentialsOf = (config: Config, role: ServedRole): BusCredentials | undef
   }
 };
 
-type Bus = { readonly connection: NatsConnection; readonly jetStream: JetStream };
+type Bus = { readonly connection: NatsConnection; readonly jetStream: JetStreamBus };
 
 const openBus = (config: Config, role: ServedRole, log: Log): Effect.Effect<Bus, unknown, Scope.Scope> =>
   Effect.gen(function* () {
@@ -58,9 +58,10 @@ const openBus = (config: Config, role: ServedRole, log: Log): Effect.Effect<Bus,
       (c) => c.close(),
     );
     const jetStream = yield* acquire(
-      () => JetStream.open(connection, { shards: shardsOf(config), replicas: 1 }),
+      () => connectJetStream(connection, { report: (line) => log.warn('bus.report', { detail: line }) }),
       (js) => js.close(),
     );
+    yield* step(() => jetStream.ensureStreams({ shards: shardsOf(config), replicas: 1 }));
     return { connection, jetStream };
   });
 

@@ -55,7 +55,7 @@ export class ContainerBackend implements SandboxBackend {
       const lifeMs = sandbox.totalDeadlineAt - this.#o.clock.now() + CONTAINER_LIMITS.hardLifeGraceMs;
       const { pid } = await launcher.launch({
         id: sandbox.id,
-        hostname: sandbox.spec.hostname,
+        hostname: sandbox.spec.hostname ?? `sb-${uniquePart(sandbox.id).slice(0, 12)}`,
         slot: sandbox.slot,
         layers: sandbox.spec.layers,
         upper: join(dir, 'upper'),
@@ -185,9 +185,12 @@ export class ContainerBackend implements SandboxBackend {
   }
 
   #socket(id: SandboxId): string {
-    return join(this.#o.socketsDir, `${id.slice(5, 25)}.sock`);
+    return join(this.#o.socketsDir, `${uniquePart(id)}.sock`);
   }
 }
+
+/** The hexadecimal part of a sandbox id, which alone names it on its node. */
+const uniquePart = (id: SandboxId): string => id.split('-')[2] ?? id;
 
 const goneError = ({ id }: SandboxState): WireError =>
   wireError('SANDBOX_FAILED', `sandbox ${id} ended by itself: its first process is gone (killed from outside, or its life ran out on the node)`, { fault: 'infra', retry: 'later' });

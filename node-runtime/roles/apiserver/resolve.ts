@@ -7,7 +7,7 @@ import { DEFAULT_LIMITS, DEFAULT_LIVES, type Limits, type Lives, type SandboxReq
 /** Looks a name or digest up in the layer catalogue; IMAGE_NOT_FOUND names near matches. */
 export type ResolveLayer = (reference: string) => LayerDigest | Promise<LayerDigest>;
 
-export const resolveSpec = async (request: SandboxRequest, resolve: ResolveLayer, hostname: string): Promise<SandboxSpec> => {
+export const resolveSpec = async (request: SandboxRequest, resolve: ResolveLayer): Promise<SandboxSpec> => {
   if (request.backend !== 'container') throw DsecError.of('NOT_SUPPORTED', `backend ${request.backend} is not available in this version; use container`);
   const base = await resolve(request.image);
   const upper: LayerDigest[] = [];
@@ -25,7 +25,7 @@ export const resolveSpec = async (request: SandboxRequest, resolve: ResolveLayer
     initUser: request.initUser,
     env: request.env,
     labels: request.labels,
-    hostname: request.hostname ?? hostname,
+    hostname: request.hostname ?? null,
   };
   const bytes = Buffer.byteLength(JSON.stringify(spec));
   if (bytes > WIRE_LIMITS.maxSpecBytes)

@@ -57,7 +57,7 @@ const create = async (o: VerbsOptions, request: ApiParsed<'create'>, { project, 
   const requestId = requestIdFor(project, request.key, o.shards.length);
   const bodyHash = bodyHashOf({ count: request.count, spec: request.spec });
   const now = o.clock.now();
-  const spec = await resolveSpec(request.spec, o.resolveLayer, hostnameOf(requestId)).catch(async (thrown: unknown) => {
+  const spec = await resolveSpec(request.spec, o.resolveLayer).catch(async (thrown: unknown) => {
     // A key that was accepted keeps its answer, also when an image it named has been removed since.
     if (await isKnown(o, project, requestId, bodyHash)) return null;
     throw thrown;
@@ -90,8 +90,6 @@ const isKnown = async (o: VerbsOptions, project: ProjectName, requestId: Request
   if (state.keyExpiresAt <= o.clock.now()) throw DsecError.of('KEY_EXPIRED', `key ${state.key} named a create that is too old to be answered; use a new key`, { details: { requestId } });
   return true;
 };
-
-const hostnameOf = (requestId: RequestId): string => `box-${requestId.slice(5, 17)}`;
 
 const newest = async (o: VerbsOptions, project: ProjectName, id: SandboxId): Promise<SandboxView | null> => {
   if (!o.shards.includes(parseSandboxId(id).shard)) return null;

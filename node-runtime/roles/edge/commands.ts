@@ -39,7 +39,7 @@ export type EdgeCommandsOptions = {
   /** Whether new sandboxes are taken: false while draining or fenced. */
   readonly accepting: () => boolean;
   /** Layers of the spec that this node cannot get; checked before anything is reserved. */
-  readonly missingLayer: (spec: LaunchSandboxes['spec']) => Promise<string | null>;
+  readonly missingLayer: (spec: LaunchSandboxes['spec']) => string | null;
 };
 
 /** Starts consuming. The consumer is made anew, so that what an earlier process left unacknowledged comes back in order. */
@@ -93,20 +93,20 @@ class EdgeCommand {
     const parsed = LaunchSandboxes.safeParse(envelope.data);
     if (!parsed.success) throw invalid('MALFORMED_MESSAGE', 'LaunchSandboxes', parsed.error);
     const batch = parsed.data;
-    const refusal = await this.#refusalOfBatch(envelope, batch);
+    const refusal = this.#refusalOfBatch(envelope, batch);
     const settled = await Promise.all(batch.items.map((item) => this.#launchOne(envelope, batch, item, refusal)));
     const unsettled = settled.find((error) => error !== null);
     if (unsettled) throw new DsecError(unsettled);
     this.#delivery.ack();
   }
 
-  async #refusalOfBatch(envelope: CommandEnvelope, batch: LaunchSandboxes): Promise<WireError | null> {
+  #refusalOfBatch(envelope: CommandEnvelope, batch: LaunchSandboxes): WireError | null {
     const { edge } = this.#o;
     if (envelope.deadlineAt !== undefined && envelope.deadlineAt < this.#o.clock.now())
       return wireError('DEADLINE_EXCEEDED', `the create reached node ${edge} after its deadline; create again with a longer timeout`, { outcome: 'not_applied' });
     if (!this.#o.accepting()) return wireError('EDGE_FENCED', `node ${edge} takes no new sandboxes now (draining, or its lease is not renewed)`);
     if (batch.spec.backend !== 'container') return wireError('NOT_SUPPORTED', `backend ${batch.spec.backend} is not available on node ${edge}; use container`);
-    const missing = await this.#o.missingLayer(batch.spec);
+    const missing = this.#o.missingLayer(batch.spec);
     return missing ? wireError('LAYER_NOT_FOUND', `layer ${missing} is not in the store that node ${edge} reads; build or import it, see dsec image ls`) : null;
   }
 

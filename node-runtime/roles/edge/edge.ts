@@ -207,10 +207,7 @@ export const startEdge = (o: EdgeOptions): Effect.Effect<Edge, unknown, Scope.Sc
           log,
           laneCount: config.laneCount,
           accepting,
-          missingLayer: async (spec) => {
-            for (const digest of spec.layers) if (!(await store.has(digest))) return digest;
-            return null;
-          },
+          missingLayer: (spec) => spec.layers.find((digest) => !store.has(digest)) ?? null,
         }),
       (consumer) => consumer.close(),
     );

@@ -10,12 +10,10 @@ import { randomBytes } from 'node:crypto';
 import { type CommandEnvelope, decodeCommand, encode, invalid } from '#bus/envelope.ts';
 import { DsecError, toWireError } from '#bus/errors.ts';
 import { Beat } from '#bus/edge/schema.ts';
-import type { EdgeName } from '#bus/ids.ts';
 import { RequestBusCommand, type RequestCommand, type RequestEvent, type RequestState } from '#bus/request/schema.ts';
 import type { LaunchSandboxes } from '#bus/sandbox/commands.ts';
 import type { ActorAddress } from '#bus/subjects.ts';
 import { BEAT_FILTER, createLaneSubject, edgeCommandSubject, requestAddress } from '#bus/subjects.ts';
-import type { Effect } from '#actors/kernel/definition.ts';
 import type { CommandMeta } from '#actors/kernel/host.ts';
 import { Fleet } from '#actors/placement/fleet.ts';
 import { choose } from '#actors/placement/choose.ts';
@@ -23,6 +21,7 @@ import type { Clock } from '#actors/ports/clock.ts';
 import type { CommandConsumer, CommandQueue, Delivery } from '#actors/ports/command-queue.ts';
 import type { EventLog } from '#actors/ports/event-log.ts';
 import { requestDefinition } from '#actors/request/request.definition.ts';
+import { pendingRequestEffects, type RequestEffect } from '#actors/request/request.effects.ts';
 import type { Log } from '../../log/log.ts';
 import { ActorDriver } from '../driver/driver.ts';
 import { messageIdOf } from '../edge/commands.ts';
@@ -37,7 +36,7 @@ export type PlacementOptions = {
   readonly laneCount: number;
 };
 
-type RequestDriver = ActorDriver<RequestState, RequestCommand, RequestEvent, Effect>;
+type RequestDriver = ActorDriver<RequestState, RequestCommand, RequestEvent, RequestEffect>;
 
 export class Placement {
   readonly #o: PlacementOptions;
@@ -49,7 +48,7 @@ export class Placement {
 
   constructor(options: PlacementOptions) {
     this.#o = options;
-    this.#driver = new ActorDriver<RequestState, RequestCommand, RequestEvent, Effect>({
+    this.#driver = new ActorDriver<RequestState, RequestCommand, RequestEvent, RequestEffect>({
       definition: requestDefinition,
       eventLog: options.eventLog,
       clock: options.clock,
@@ -144,21 +143,14 @@ export class Placement {
 
   /** Sends every standing assignment to its Edge, one message per Edge. Repeats are harmless: the Edge knows its sandboxes. */
   async #forward(envelope: CommandEnvelope, state: RequestState): Promise<void> {
-    const byEdge = new Map<EdgeName, LaunchSandboxes['items']>();
-    for (const [index, item] of state.items.entries()) {
-      if (!item.sandboxId || !item.edge || item.error) continue;
-      const items = byEdge.get(item.edge) ?? [];
-      items.push({ sandboxId: item.sandboxId, index, attempt: item.attempt });
-      byEdge.set(item.edge, items);
-    }
-    await Promise.all([...byEdge].map(([edge, items]) => this.#forwardTo(edge, items, envelope, state)));
+    await Promise.all(pendingRequestEffects(state).map((effect) => this.#forwardTo(effect, envelope, state)));
   }
 
-  async #forwardTo(edge: EdgeName, items: LaunchSandboxes['items'], envelope: CommandEnvelope, state: RequestState): Promise<void> {
-    this.#fleet.noteAssigned(edge, items.length, state.spec, this.#o.clock.now());
+  async #forwardTo({ key, edge, assignments }: RequestEffect, envelope: CommandEnvelope, state: RequestState): Promise<void> {
+    this.#fleet.noteAssigned(edge, assignments.length, state.spec, this.#o.clock.now());
+    const items = assignments.map(({ sandboxId, index, attempt }) => ({ sandboxId, index, attempt }));
     const data: LaunchSandboxes = { type: 'LaunchSandboxes', requestId: state.id, spec: state.spec, items };
-    const attempts = items.reduce((n, i) => n + i.attempt, 0);
-    const id = messageIdOf(state.project, state.id, 'launch', edge, items[0]?.index ?? 0, items.length, attempts);
+    const id = messageIdOf(state.project, state.id, key);
     const forwarded: CommandEnvelope = { ...envelope, id, at: this.#o.clock.now(), deadlineAt: state.deadlineAt, causationId: envelope.id, replyTo: undefined, data };
     const outcome = await this.#o.queue.enqueue(edgeCommandSubject(edge, '_'), id, encode('LaunchSandboxes', forwarded));
     if (outcome.outcome !== 'applied') throw new DsecError(outcome.error);

@@ -80,7 +80,7 @@ const program = (o: PlatformOptions, progress: (message: string) => void, ending
           clients: [{ project: config.project, name: 'owner' }],
           projectRoot: projectRoot(),
           env: process.env,
-          onEvent: (event) => (event.type === 'exited' || event.type === 'hung' ? log.warn(`bus.${event.type}`, { ...event }) : log.info(`bus.${event.type}`, { ...event })),
+          onEvent: (event) => log[event.type === 'ready' || event.type === 'stopped' ? 'info' : 'warn'](`bus.${event.type}`, { detail: event }),
         }),
       (b) => b.stop(),
     );

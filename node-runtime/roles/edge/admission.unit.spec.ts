@@ -1,0 +1,72 @@
+import { describe, expect, test } from 'vitest';
+import fc from 'fast-check';
+import type { Capacity } from '#bus/edge/schema.ts';
+import type { SandboxId } from '#bus/ids.ts';
+import type { SandboxSpec } from '#bus/sandbox/spec.ts';
+import { Admission } from './admission.ts';
+
+const capacity = { sandboxes: 4, memoryMiB: 1_000, cpuMillis: 64_000, pids: 1_000, descriptors: 100 } as Capacity;
+const spec = (limits: { memoryMiB?: number; cpuMillis?: number; pids?: number } = {}): SandboxSpec => ({ limits: { memoryMiB: 100, cpuMillis: 100, pids: 10, ...limits } }) as unknown as SandboxSpec;
+const id = (n: number): SandboxId => `sb-0-${n.toString(16).padStart(20, '0')}-node` as SandboxId;
+
+describe('Admission', () => {
+  test('the same sandbox asked for twice holds one reservation and keeps its slot', () => {
+    const admission = new Admission(capacity);
+    const first = admission.admit(id(1), spec());
+    expect(admission.admit(id(1), spec())).toEqual(first);
+    expect(admission.used().sandboxes).toBe(1);
+  });
+
+  test.each([
+    ['sandboxes', Array.from({ length: 4 }, () => spec()), spec()],
+    ['memoryMiB', [spec({ memoryMiB: 950 })], spec({ memoryMiB: 51 })],
+    ['pids', [spec({ pids: 995 })], spec({ pids: 10 })],
+    ['cpuMillis', [spec({ cpuMillis: 1_000 })], spec({ cpuMillis: 1_001 })],
+  ])('says that %s is what lacks', (dimension, before, asked) => {
+    const admission = new Admission(capacity);
+    for (const [n, one] of before.entries()) expect(admission.admit(id(n), one).ok).toBe(true);
+    const refused = admission.admit(id(99), asked);
+    expect(refused).toMatchObject({ ok: false, error: { code: 'NODE_FULL', details: { dimension } } });
+  });
+
+  test('what never fits is not worth a retry, what fits later is', () => {
+    const admission = new Admission(capacity);
+    expect(admission.admit(id(1), spec({ memoryMiB: 2_000 }))).toMatchObject({ error: { retry: 'never' } });
+    admission.admit(id(2), spec({ memoryMiB: 1_000 }));
+    expect(admission.admit(id(3), spec({ memoryMiB: 100 }))).toMatchObject({ error: { retry: 'later' } });
+  });
+
+  test('INV-CAP: over any order of admits and releases the sums stay within the capacity, slots stay unique, all comes back', () => {
+    const step = fc.record({ n: fc.nat(7), release: fc.boolean(), memoryMiB: fc.integer({ min: 1, max: 600 }), pids: fc.integer({ min: 1, max: 600 }) });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+        const admission = new Admission(capacity);
+        const slots = new Map<number, number>();
+        for (const { n, release, memoryMiB, pids } of steps) {
+          if (release) {
+            admission.release(id(n));
+            slots.delete(n);
+          } else {
+            const admitted = admission.admit(id(n), spec({ memoryMiB, pids }));
+            if (admitted.ok) slots.set(n, admitted.slot);
+          }
+          const used = admission.used();
+          for (const dimension of ['sandboxes', 'memoryMiB', 'cpuMillis', 'pids'] as const) expect(used[dimension]).toBeLessThanOrEqual(capacity[dimension]);
+          expect(new Set(slots.values()).size).toBe(slots.size);
+        }
+        for (let n = 0; n < 8; n += 1) admission.release(id(n));
+        expect(admission.used()).toEqual({ sandboxes: 0, memoryMiB: 0, cpuMillis: 0, pids: 0, descriptors: 0 });
+      }),
+    );
+  });
+
+  test('what the log says lives is counted even beyond the capacity, and keeps others out', () => {
+    const admission = new Admission(capacity);
+    admission.restore(id(1), spec({ memoryMiB: 5_000 }), 17);
+    expect(admission.used().memoryMiB).toBe(5_000);
+    expect(admission.admit(id(1), spec())).toEqual({ ok: true, slot: 17 });
+    expect(admission.admit(id(2), spec()).ok).toBe(false);
+    admission.release(id(1));
+    expect(admission.admit(id(2), spec()).ok).toBe(true);
+  });
+});
