@@ -12,7 +12,7 @@ import type { EdgeName } from '#bus/ids.ts';
 import type { SandboxSpec } from '#bus/sandbox/spec.ts';
 import type { FleetNode, FleetView } from './fleet.ts';
 import { PLACEMENT_POLICY } from './limits.ts';
-import { randomFrom, sample } from './random.ts';
+import { randomFrom, shuffled } from './random.ts';
 
 export type ChooseInput = {
   readonly spec: SandboxSpec;
@@ -25,62 +25,74 @@ export type ChooseInput = {
 };
 
 type Need = { readonly sandboxes: number; readonly memoryMiB: number; readonly cpuMillis: number; readonly pids: number };
-/** A node being filled: `room` sandboxes still fit, `taken` were given to it in this choice. */
-type Bin = { readonly node: FleetNode; readonly room: number; taken: number };
+/** A node being filled: `room` sandboxes fit, `taken` were given to it in this choice, `load` is what one more would make it. */
+type Bin = { readonly node: FleetNode; readonly room: number; taken: number; load: number };
 
 /** One node per item, in the order of the items; null where no node has room. */
-export const choose = ({ spec, count, fleet, seed, exclude }: ChooseInput): (EdgeName | null)[] => {
+export const choose = (input: ChooseInput): (EdgeName | null)[] => {
+  const { spec, count } = input;
   const need: Need = { sandboxes: 1, memoryMiB: spec.limits.memoryMiB, cpuMillis: spec.limits.cpuMillis, pids: spec.limits.pids };
-  const excluded = new Set(exclude);
-  const bins = fleet
-    .filter((node) => node.backends.includes(spec.backend) && !excluded.has(node.edge))
-    .map((node): Bin => ({ node, room: roomFor(node, need), taken: 0 }))
-    .filter((bin) => bin.room > 0);
-
-  const chosen = choosePlaces(bins, count, need, seed);
-  fill(chosen, count, need);
-  const placed = chosen.flatMap((bin) => Array.from({ length: bin.taken }, () => bin.node.edge));
+  const bins = choosePlaces(input, need);
+  fill(bins, count, need);
+  const placed = bins.flatMap((bin) => Array.from({ length: bin.taken }, () => bin.node.edge));
   return Array.from({ length: count }, (_, index) => placed[index] ?? null);
 };
 
-/** The least loaded of a sample, as many as the group should share; more only while they do not hold it. */
-const choosePlaces = (bins: readonly Bin[], count: number, need: Need, seed: number): Bin[] => {
+/** The least loaded of a sample, as many as the group should share; more of the fleet only while they do not hold it. */
+const choosePlaces = (input: ChooseInput, need: Need): Bin[] => {
   const { nodesPerChunkMax, itemsPerNodeMin, samplesPerNode } = PLACEMENT_POLICY;
-  const wanted = Math.min(nodesPerChunkMax, Math.ceil(count / itemsPerNodeMin));
-  const sampled = sample(bins, bins.length, randomFrom(seed));
-  const byLoad = (a: Bin, b: Bin) => loadWith(a.node, need, 1) - loadWith(b.node, need, 1);
-  const inOrder = [...sampled.slice(0, wanted * samplesPerNode).sort(byLoad), ...sampled.slice(wanted * samplesPerNode).sort(byLoad)];
-  let room = 0;
-  let places = 0;
-  while (places < inOrder.length && (places < wanted || room < count)) {
-    room += inOrder[places]?.room ?? 0;
-    places += 1;
+  const wanted = Math.min(nodesPerChunkMax, Math.ceil(input.count / itemsPerNodeMin));
+  const candidates = candidatesOf(input, need);
+  const sampled = take(candidates, wanted * samplesPerNode).sort((a, b) => a.load - b.load);
+  const places = sampled.splice(0, wanted);
+  let room = places.reduce((n, bin) => n + bin.room, 0);
+  while (room < input.count) {
+    const more = sampled.shift() ?? take(candidates, 1)[0];
+    if (!more) break;
+    places.push(more);
+    room += more.room;
   }
-  return inOrder.slice(0, places);
+  return places;
+};
+
+/** Nodes that can take at least one, in random order. Lazy: a single create looks at a few nodes of a large fleet. */
+function* candidatesOf({ spec, fleet, seed, exclude }: ChooseInput, need: Need): Generator<Bin, void> {
+  for (const node of shuffled(fleet, randomFrom(seed))) {
+    if (!node.backends.includes(spec.backend) || exclude.includes(node.edge)) continue;
+    const room = roomFor(node, need);
+    if (room > 0) yield { node, room, taken: 0, load: loadWith(node, need, 1) };
+  }
+}
+
+/** `for…of` would close the generator, and more may be taken from it later. */
+const take = (bins: Generator<Bin, void>, count: number): Bin[] => {
+  const taken: Bin[] = [];
+  while (taken.length < count) {
+    const next = bins.next();
+    if (next.done) break;
+    taken.push(next.value);
+  }
+  return taken;
 };
 
 /** Gives items one by one to whichever node would be the least loaded with it, so that the filled nodes end up level. */
 const fill = (bins: readonly Bin[], count: number, need: Need): void => {
   for (let given = 0; given < count; given += 1) {
     let best: Bin | undefined;
-    let bestLoad = Number.POSITIVE_INFINITY;
-    for (const bin of bins) {
-      if (bin.taken >= bin.room) continue;
-      const load = loadWith(bin.node, need, bin.taken + 1);
-      if (load < bestLoad) {
-        best = bin;
-        bestLoad = load;
-      }
-    }
+    for (const bin of bins) if (bin.taken < bin.room && (!best || bin.load < best.load)) best = bin;
     if (!best) return;
     best.taken += 1;
+    best.load = loadWith(best.node, need, best.taken + 1);
   }
 };
 
 const DIMENSIONS = ['sandboxes', 'memoryMiB', 'cpuMillis', 'pids'] as const satisfies readonly (keyof Need & keyof Capacity)[];
 
-const roomFor = ({ capacity, used }: FleetNode, need: Need): number =>
-  Math.max(0, Math.min(...DIMENSIONS.map((d) => Math.floor((capacity[d] - used[d]) / need[d]))));
+const roomFor = ({ capacity, used }: FleetNode, need: Need): number => {
+  let room = Number.MAX_SAFE_INTEGER;
+  for (const d of DIMENSIONS) room = Math.min(room, Math.floor((capacity[d] - used[d]) / need[d]));
+  return Math.max(0, room);
+};
 
 /** The fullest dimension decides, 0…1, with `extra` more sandboxes of this kind on the node. */
 const loadWith = ({ capacity, used }: FleetNode, need: Need, extra: number): number => {

@@ -17,7 +17,8 @@ export type FleetNode = { readonly edge: EdgeName; readonly backends: readonly B
 export type FleetView = readonly FleetNode[];
 
 type Decided = { readonly at: TimestampMs; readonly sandboxes: number; readonly memoryMiB: number; readonly cpuMillis: number; readonly pids: number };
-type Known = { beat: Beat; receivedAt: TimestampMs; decided: Decided[] };
+/** `node` is what `view` shows, made anew only after a beat or a decision. */
+type Known = { beat: Beat; receivedAt: TimestampMs; decided: Decided[]; node: FleetNode };
 
 export class Fleet {
   readonly #nodes = new Map<EdgeName, Known>();
@@ -27,7 +28,7 @@ export class Fleet {
     const known = this.#nodes.get(beat.edge);
     if (!known) {
       this.#makeRoom(at);
-      if (this.#nodes.size < FLEET_LIMITS.nodes) this.#nodes.set(beat.edge, { beat, receivedAt: at, decided: [] });
+      if (this.#nodes.size < FLEET_LIMITS.nodes) this.#nodes.set(beat.edge, { beat, receivedAt: at, decided: [], node: nodeOf(beat, []) });
       return;
     }
     const isOlder = beat.generation < known.beat.generation || (beat.generation === known.beat.generation && beat.at < known.beat.at);
@@ -35,13 +36,16 @@ export class Fleet {
     known.beat = beat;
     known.receivedAt = at;
     known.decided = known.decided.filter((d) => at < d.at + FLEET_LIMITS.settleMs);
+    known.node = nodeOf(beat, known.decided);
   }
 
   /** Remembers what was just sent to a node, until its beats show it. */
   noteAssigned(edge: EdgeName, count: number, { limits }: SandboxSpec, at: TimestampMs): void {
     const known = this.#nodes.get(edge);
     if (!known) return;
-    known.decided.push({ at, sandboxes: count, memoryMiB: count * limits.memoryMiB, cpuMillis: count * limits.cpuMillis, pids: count * limits.pids });
+    const decision: Decided = { at, sandboxes: count, memoryMiB: count * limits.memoryMiB, cpuMillis: count * limits.cpuMillis, pids: count * limits.pids };
+    known.decided.push(decision);
+    known.node = { ...known.node, used: laidOver(known.node.used, decision) };
     if (known.decided.length <= FLEET_LIMITS.decisionsPerNode) return;
     const [oldest, next, ...rest] = known.decided;
     if (oldest && next) known.decided = [{ ...sum(oldest, next), at: next.at }, ...rest];
@@ -54,11 +58,7 @@ export class Fleet {
 
   view(at: number): FleetView {
     const nodes: FleetNode[] = [];
-    for (const known of this.#nodes.values()) {
-      if (!isCandidate(known, at)) continue;
-      const { edge, backends, capacity, used } = known.beat;
-      nodes.push({ edge, backends, capacity, used: known.decided.reduce(laidOver, used) });
-    }
+    for (const known of this.#nodes.values()) if (isCandidate(known, at)) nodes.push(known.node);
     return nodes;
   }
 
@@ -71,6 +71,8 @@ export class Fleet {
 
 const isFresh = ({ receivedAt }: Known, at: number): boolean => at - receivedAt <= FLEET_LIMITS.freshMs;
 const isCandidate = (known: Known, at: number): boolean => known.beat.accepting && isFresh(known, at);
+
+const nodeOf = ({ edge, backends, capacity, used }: Beat, decided: readonly Decided[]): FleetNode => ({ edge, backends, capacity, used: decided.reduce(laidOver, used) });
 
 const sum = <T extends Omit<Decided, 'at'>>(a: T, b: Omit<Decided, 'at'>) => ({
   ...a,

@@ -14,13 +14,13 @@ export const randomFrom = (seed: number): Random => {
   };
 };
 
-/** `count` different members in random order; all of them when there are no more. */
-export const sample = <T>(members: readonly T[], count: number, random: Random): T[] => {
+/** Every member once, in random order; only as much is shuffled as is asked for. */
+export function* shuffled<T>(members: readonly T[], random: Random): Generator<T, void> {
   const pool = [...members];
-  const wanted = Math.min(count, pool.length);
-  for (let i = 0; i < wanted; i += 1) {
+  for (let i = 0; i < pool.length; i += 1) {
     const j = i + random(pool.length - i);
-    [pool[i], pool[j]] = [pool[j] as T, pool[i] as T];
+    const drawn = pool[j] as T;
+    pool[j] = pool[i] as T;
+    yield drawn;
   }
-  return pool.slice(0, wanted);
-};
+}
