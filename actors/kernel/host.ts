@@ -287,6 +287,9 @@ const messageIdOf = ({ project, id }: ActorAddress, expectedSequence: number, { 
   return `${project}:${id}:${expectedSequence}:${commandId}:${at}:${digest}`;
 };
 
-/** Whether a stored commit is the very one that we tried to append: the broker may answer a repetition with a conflict. */
+/**
+ * Whether a stored commit answers the command that we tried to append: it is ours (the broker may answer a repetition with a
+ * conflict), or another process decided the same command. Either way the command is in the log, and what is there counts.
+ */
 const isSameCommit = (stored: Commit, tried: Commit): boolean =>
-  stored.version === tried.version && stored.commandId === tried.commandId && stored.at === tried.at && stored.correlationId === tried.correlationId;
+  stored.version === tried.version && stored.commandId === tried.commandId && stored.correlationId === tried.correlationId;

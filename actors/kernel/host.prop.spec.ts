@@ -1,0 +1,141 @@
+/**
+ * The host under every order of answers: commands, loads and appends interleave at random, answers are lost, requests are
+ * lost, actors are dropped, a second writer shares the log.
+ *
+ * INV-SEQ: versions of a log are 1, 2, 3, …  INV-REPLY: every command is answered once; an acceptance names a commit that
+ * is in the log.  INV-ONCE: no acknowledged command is lost or doubled.  INV-REPLAY: folding the log gives its last state.
+ */
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import type { TimestampMs } from '#bus/units.ts';
+import { type Effect, fold } from './definition.ts';
+import { ActorHost, type CommandResult, type HostInput, type HostOutput } from './host.ts';
+import { type Add, type Added, type Counter, counterAddress, counterDefinition } from './testing/counter.ts';
+import { type Fault, ModelLog } from './testing/model-log.ts';
+
+const address = counterAddress();
+
+/** One process: a host, and the I/O that it has asked for and that has not happened or not been answered yet. */
+class Writer {
+  readonly results = new Map<number, CommandResult[]>();
+  readonly #log: ModelLog;
+  readonly #host = new ActorHost<Counter, Add, Added, Effect>(counterDefinition);
+  readonly #wanted: Extract<HostOutput<Counter, Effect>, { type: 'load' | 'append' }>[] = [];
+  readonly #answers: HostInput<Add>[] = [];
+
+  constructor(log: ModelLog) {
+    this.#log = log;
+  }
+
+  command(token: number, command: Add): void {
+    this.results.set(token, []);
+    const commandId = `cmd-${token}`;
+    this.#step({ type: 'command', address, command, token, meta: { commandId, correlationId: commandId, principal: 'tester', at: (1_000 + token) as TimestampMs } });
+  }
+
+  /** One wanted piece of I/O happens; its answer is on the way. */
+  perform(fault: Fault): boolean {
+    const wanted = this.#wanted.shift();
+    if (wanted?.type === 'load') this.#answers.push({ type: 'loaded', address, stored: this.#log.last(address) });
+    if (wanted?.type === 'append') this.#answers.push({ type: 'appended', address, outcome: this.#log.append(wanted.request, fault) });
+    return wanted !== undefined;
+  }
+
+  receive(): boolean {
+    const answer = this.#answers.shift();
+    if (answer) this.#step(answer);
+    return answer !== undefined;
+  }
+
+  evict(): void {
+    this.#host.evict(address);
+  }
+
+  settle(): void {
+    while (this.perform('none') || this.receive());
+  }
+
+  #step(input: HostInput<Add>): void {
+    for (const output of this.#host.step(input)) {
+      if (output.type === 'load' || output.type === 'append') this.#wanted.push(output);
+      else if (output.type === 'reply') this.results.get(output.token)?.push(output.result);
+      else expect(output.stored.commit.state).toEqual(output.state);
+    }
+  }
+}
+
+type Move = { readonly writer: number; readonly kind: 'command' | 'perform' | 'receive' | 'evict'; readonly n: number; readonly fault: Fault };
+const move = (writers: number) =>
+  fc.record<Move>({
+    writer: fc.nat(writers - 1),
+    kind: fc.constantFrom('command', 'perform', 'perform', 'receive', 'receive', 'evict'),
+    n: fc.integer({ min: -1, max: 5 }),
+    fault: fc.constantFrom('none', 'none', 'lostAnswer', 'lostRequest'),
+  });
+
+const play = (moves: readonly Move[], writerCount: number, keyOf: (token: number) => string | undefined) => {
+  const log = new ModelLog();
+  const writers = Array.from({ length: writerCount }, () => new Writer(log));
+  const given = new Map<number, Add>();
+  for (const { writer: w, kind, n, fault } of moves) {
+    const writer = writers[w] as Writer;
+    if (kind === 'perform') writer.perform(fault);
+    else if (kind === 'receive') writer.receive();
+    else if (kind === 'evict') writer.evict();
+    else {
+      const token = given.size + 1;
+      const key = keyOf(token);
+      const command: Add = key === undefined ? { type: 'Add', n } : { type: 'Add', n, key };
+      given.set(token, command);
+      writer.command(token, command);
+    }
+  }
+  for (let round = 0; round < 2; round += 1) for (const writer of writers) writer.settle();
+  return { log, writers, given };
+};
+
+const checkLog = (log: ModelLog): Counter | null => {
+  const commits = log.history(address).map((s) => s.commit);
+  expect(commits.map((c) => c.version)).toEqual(commits.map((_, i) => i + 1));
+  const state = fold<Counter, Added>(counterDefinition, commits.flatMap((c) => c.events as unknown as Added[]));
+  expect(commits.at(-1)?.state ?? null).toEqual(state);
+  return state;
+};
+
+const checkReplies = ({ log, writers }: ReturnType<typeof play>): void => {
+  const commits = log.history(address).map((s) => s.commit);
+  for (const writer of writers)
+    for (const [token, results] of writer.results) {
+      expect(results.length, `answers to command ${token}`).toBe(1);
+      const [result] = results;
+      if (result?.ok && result.decision === 'accepted') expect(commits).toContainEqual(result.commit);
+    }
+};
+
+test('one writer: every command that could be decided is in the log exactly once', () => {
+  fc.assert(
+    fc.property(fc.array(move(1), { maxLength: 120 }), (moves) => {
+      const played = play(moves, 1, () => undefined);
+      checkReplies(played);
+      const expected = [...played.given.values()].reduce((total, { n }) => total + Math.max(0, n), 0);
+      expect(checkLog(played.log)?.total ?? 0).toBe(expected);
+      const ids = played.log.history(address).map((s) => s.commit.commandId);
+      expect(new Set(ids).size).toBe(ids.length);
+    }),
+    { numRuns: 400 },
+  );
+});
+
+test('two writers of idempotent commands: each key counts once, whoever was first', () => {
+  fc.assert(
+    fc.property(fc.array(move(2), { maxLength: 120 }), (moves) => {
+      const keyOf = (token: number) => `key-${token % 4}`;
+      const played = play(moves, 2, keyOf);
+      checkReplies(played);
+      const state = checkLog(played.log);
+      expect(new Set(state?.keys).size).toBe(state?.keys.length ?? 0);
+      for (const [token, { n }] of played.given) if (n > 0) expect(state?.keys).toContain(keyOf(token));
+    }),
+    { numRuns: 400 },
+  );
+});
