@@ -22,7 +22,16 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: 'kernel', include: kinds('kernel', 'e2e', 'chaos'), exclude, testTimeout: 180_000, hookTimeout: 180_000, maxWorkers: 1, fileParallelism: false, sequence: { groupOrder: 2 } },
+        test: {
+          name: 'kernel',
+          include: kinds('kernel', 'e2e', 'chaos'),
+          exclude,
+          testTimeout: 180_000,
+          hookTimeout: 180_000,
+          maxWorkers: 1,
+          fileParallelism: false,
+          sequence: { groupOrder: 2 },
+        },
       },
     ],
   },

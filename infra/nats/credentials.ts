@@ -17,7 +17,9 @@ export type BusKeys = { readonly roles: Readonly<Record<Role, Key>>; readonly sy
 /** Reads every key, making those that do not exist yet. Safe to run twice at once: the first file written wins. */
 export const ensureKeys = async (directory: string, clients: readonly Pick<ClientUser, 'project' | 'name'>[]): Promise<BusKeys> => {
   await mkdir(directory, { recursive: true, mode: 0o700 });
-  const roles = Object.fromEntries(await Promise.all(ROLES.map(async (role) => [role, await ensureKey(join(directory, `role-${role}.nk`))] as const))) as Record<Role, Key>;
+  const roles = Object.fromEntries(
+    await Promise.all(ROLES.map(async (role) => [role, await ensureKey(join(directory, `role-${role}.nk`))] as const)),
+  ) as Record<Role, Key>;
   return {
     roles,
     system: await ensureKey(join(directory, 'system.nk')),

@@ -132,13 +132,16 @@ describe('what a client may not', () => {
     expect(await refusal).toMatch(/Permissions Violation for Publish/i);
   });
 
-  test.each(['dsec.out.*.blue.*.*.*', 'dsec.out.>', 'dsec.api.>', 'dsec.ev.>', '_INBOX.>', '_INBOX.blue.main.>', '$SYS.>', '>'])('subscribe to %s', async (subject) => {
-    const red = await asClient(RED);
-    const refusal = refusalOf(red);
-    red.subscribe(subject, { callback: () => {} });
-    await red.flush();
-    expect(await refusal).toMatch(/Permissions Violation for Subscription/i);
-  });
+  test.each(['dsec.out.*.blue.*.*.*', 'dsec.out.>', 'dsec.api.>', 'dsec.ev.>', '_INBOX.>', '_INBOX.blue.main.>', '$SYS.>', '>'])(
+    'subscribe to %s',
+    async (subject) => {
+      const red = await asClient(RED);
+      const refusal = refusalOf(red);
+      red.subscribe(subject, { callback: () => {} });
+      await red.flush();
+      expect(await refusal).toMatch(/Permissions Violation for Subscription/i);
+    },
+  );
 
   test('have an answer published onto another project’s subject by naming it as reply', async () => {
     const apiserver = await asRole('apiserver');
@@ -185,7 +188,8 @@ describe('files and ports', () => {
   test('keys and context are for their owner alone, and are kept', async () => {
     const context = JSON.parse(await readFile(join(directory, 'context.json'), 'utf8'));
     expect(context).toEqual({ servers: bus.servers, project: 'red', credentials: { nkeySeed: expect.stringMatching(/^SU/) }, inboxPrefix: '_INBOX.red.main' });
-    for (const file of ['context.json', 'credentials/role-edge.nk', 'credentials/client-red.main.nk']) expect((await stat(join(directory, file))).mode & 0o777).toBe(0o600);
+    for (const file of ['context.json', 'credentials/role-edge.nk', 'credentials/client-red.main.nk'])
+      expect((await stat(join(directory, file))).mode & 0o777).toBe(0o600);
   });
 
   test('an unknown key is refused', async () => {
@@ -198,7 +202,7 @@ describe('files and ports', () => {
 
   test('a second platform on the same directory is refused and harms nobody', async () => {
     await expect(startBus(directory)).rejects.toMatchObject({ code: 'HOST_UNFIT', message: expect.stringContaining('another nats-server') });
-    expect((await (await asClient(RED)).rtt())).toBeGreaterThanOrEqual(0);
+    expect(await (await asClient(RED)).rtt()).toBeGreaterThanOrEqual(0);
   });
 
   test('a fixed port that is taken is named', async () => {

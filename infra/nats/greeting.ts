@@ -2,7 +2,13 @@
 import { connect, createServer } from 'node:net';
 import { z } from 'zod';
 
-const Greeting = z.object({ server_name: z.string(), version: z.string(), port: z.number(), jetstream: z.boolean().default(false), ldm: z.boolean().default(false) });
+const Greeting = z.object({
+  server_name: z.string(),
+  version: z.string(),
+  port: z.number(),
+  jetstream: z.boolean().default(false),
+  ldm: z.boolean().default(false),
+});
 export type Greeting = z.infer<typeof Greeting>;
 
 /** Longest greeting: a cluster's list of addresses is part of it. */

@@ -29,18 +29,27 @@ export const locateNatsServer = async ({ env, projectRoot }: LocateOptions): Pro
     if (version) seen.push(`${path} is ${version}`);
   }
   const found = seen.length > 0 ? `; found only: ${seen.join(', ')}` : '';
-  throw DsecError.of('HOST_UNFIT', `no nats-server of version ${MINIMUM_NATS_SERVER} or newer on PATH or in .cache/bin${found}. Run infra/setup/setup.sh, it fetches one`, {
-    details: { minimum: MINIMUM_NATS_SERVER, looked: candidates },
-  });
+  throw DsecError.of(
+    'HOST_UNFIT',
+    `no nats-server of version ${MINIMUM_NATS_SERVER} or newer on PATH or in .cache/bin${found}. Run infra/setup/setup.sh, it fetches one`,
+    {
+      details: { minimum: MINIMUM_NATS_SERVER, looked: candidates },
+    },
+  );
 };
 
 const programNamed = async (path: string): Promise<NatsServerProgram> => {
   const version = await versionOf(path);
-  if (!version) throw DsecError.of('HOST_UNFIT', `DSEC_NATS_SERVER names ${path}, which is no nats-server that runs; correct or unset it, or run infra/setup/setup.sh`);
+  if (!version)
+    throw DsecError.of('HOST_UNFIT', `DSEC_NATS_SERVER names ${path}, which is no nats-server that runs; correct or unset it, or run infra/setup/setup.sh`);
   if (!isAtLeast(version, MINIMUM_NATS_SERVER))
-    throw DsecError.of('BUS_TOO_OLD', `DSEC_NATS_SERVER names ${path}, version ${version}; at least ${MINIMUM_NATS_SERVER} is needed. Unset it or run infra/setup/setup.sh`, {
-      details: { version, minimum: MINIMUM_NATS_SERVER },
-    });
+    throw DsecError.of(
+      'BUS_TOO_OLD',
+      `DSEC_NATS_SERVER names ${path}, version ${version}; at least ${MINIMUM_NATS_SERVER} is needed. Unset it or run infra/setup/setup.sh`,
+      {
+        details: { version, minimum: MINIMUM_NATS_SERVER },
+      },
+    );
   return { path, version };
 };
 

@@ -34,7 +34,17 @@ const optionsFor = async (configuration: string[] = []): Promise<ServerOptions> 
   const port = await freePort();
   const configFile = join(directory, 'nats.conf');
   await mkdir(join(directory, 'store'), { recursive: true });
-  await writeFile(configFile, ['server_name: under-test', `listen: 127.0.0.1:${port}`, `jetstream { store_dir: "${directory}/store" }`, `log_file: "${directory}/log"`, ...configuration, ''].join('\n'));
+  await writeFile(
+    configFile,
+    [
+      'server_name: under-test',
+      `listen: 127.0.0.1:${port}`,
+      `jetstream { store_dir: "${directory}/store" }`,
+      `log_file: "${directory}/log"`,
+      ...configuration,
+      '',
+    ].join('\n'),
+  );
   const onEvent = (event: ServerEvent): void => {
     events.push(event);
     notify();
@@ -98,7 +108,14 @@ describe('NatsServer', () => {
     const options = await optionsFor();
     const script = join(directory, 'supervisor.mjs');
     const source = `import { NatsServer } from './process.ts'; const s = await NatsServer.start({ ...JSON.parse(process.argv[2]), onEvent: () => {} }); console.log(s.pid);`;
-    await build({ stdin: { contents: source, resolveDir: import.meta.dirname, loader: 'ts' }, outfile: script, bundle: true, platform: 'node', format: 'esm', logLevel: 'error' });
+    await build({
+      stdin: { contents: source, resolveDir: import.meta.dirname, loader: 'ts' },
+      outfile: script,
+      bundle: true,
+      platform: 'node',
+      format: 'esm',
+      logLevel: 'error',
+    });
     const supervisor = spawn(process.execPath, [script, JSON.stringify(options)], { stdio: ['ignore', 'pipe', 'inherit'] });
     const [line] = await once(createInterface(supervisor.stdout), 'line');
     const orphan = Number(line);

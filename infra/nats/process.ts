@@ -145,7 +145,10 @@ const becomesReady = async (child: ChildProcess, options: ServerOptions): Promis
     }
     if (tookMs > PROCESS_LIMITS.readyTimeoutMs) {
       await endOf(child, 0);
-      throw DsecError.of('HOST_UNFIT', `nats-server was not ready on port ${options.port} within ${PROCESS_LIMITS.readyTimeoutMs / 1_000} s; its log is named in ${options.configFile}`);
+      throw DsecError.of(
+        'HOST_UNFIT',
+        `nats-server was not ready on port ${options.port} within ${PROCESS_LIMITS.readyTimeoutMs / 1_000} s; its log is named in ${options.configFile}`,
+      );
     }
     await delay(PROCESS_LIMITS.readyPollMs);
   }
@@ -154,9 +157,15 @@ const becomesReady = async (child: ChildProcess, options: ServerOptions): Promis
 const startFailure = async (child: ChildProcess, { lockFile, startLog, configFile, program }: ServerOptions): Promise<DsecError> => {
   if (child.pid === undefined) return DsecError.of('HOST_UNFIT', 'setpriv cannot be started; install the package util-linux or run infra/setup/setup.sh');
   if (child.exitCode === LOCKED_EXIT)
-    return DsecError.of('HOST_UNFIT', `another nats-server still has the store of ${lockFile} open; stop the platform that uses this data directory, or name another one`);
+    return DsecError.of(
+      'HOST_UNFIT',
+      `another nats-server still has the store of ${lockFile} open; stop the platform that uses this data directory, or name another one`,
+    );
   const said = (await readFile(startLog, 'utf8').catch(() => '')).trim().split('\n').slice(-3).join(' | ');
-  return DsecError.of('BUS_MISCONFIGURED', `nats-server ended at start with ${child.exitCode ?? child.signalCode}: ${said || `see the log named in ${configFile}`}. To see it by hand: ${program} -c ${configFile}`);
+  return DsecError.of(
+    'BUS_MISCONFIGURED',
+    `nats-server ended at start with ${child.exitCode ?? child.signalCode}: ${said || `see the log named in ${configFile}`}. To see it by hand: ${program} -c ${configFile}`,
+  );
 };
 
 const hasEnded = (child: ChildProcess): boolean => child.pid === undefined || child.exitCode !== null || child.signalCode !== null;

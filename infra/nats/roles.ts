@@ -57,4 +57,3 @@ export const permissionsOf = (role: Role, edge: EdgeName): Permissions => {
       return { publish: ['>'], subscribe: ['>'] };
   }
 };
-

@@ -16,7 +16,11 @@ const sources = Object.fromEntries(
 const [name, ...rest] = process.argv.slice(2);
 if (!name || !sources[name]) {
   if (name) process.stderr.write(`bench: there is no benchmark named ${name}\n`);
-  process.stdout.write(`benchmarks (npm run bench -- <name>):\n${Object.keys(sources).map((known) => `  ${known}\n`).join('')}`);
+  process.stdout.write(
+    `benchmarks (npm run bench -- <name>):\n${Object.keys(sources)
+      .map((known) => `  ${known}\n`)
+      .join('')}`,
+  );
   process.exitCode = name ? 2 : 0;
 } else {
   await bundle(`${PREFIX}${name}`, sources[name]);

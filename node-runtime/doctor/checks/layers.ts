@@ -1,0 +1,169 @@
+/** File systems: everything is mounted detached, in scratch files, and ends with its descriptor. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { accessSync, constants, existsSync, mkdirSync, openSync, statfsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { absent, type Check, limited, type ProbeContext, type ProbeResult, present, presentIf } from '../finding.ts';
+import { knowsFilesystem, run } from '../helpers.ts';
+import { checked, cloneTree, errnoOf, idmap, ioctl, mountDetached, setxattr, withFd } from '../syscalls.ts';
+
+const FICLONE = 0x4004_9409;
+/** f_type of file systems that have project or sub-volume quotas. */
+const QUOTA_FILESYSTEMS = new Map([
+  [0x5846_5342, 'XFS: project quota'],
+  [0x9123_683e, 'btrfs: sub-volumes and qgroups'],
+]);
+
+const directory = (path: string): string => {
+  mkdirSync(path, { recursive: true });
+  return path;
+};
+
+/** A one-file EROFS image in the scratch directory. */
+const makeImage = async ({ scratch }: ProbeContext): Promise<string> => {
+  const image = join(scratch, 'probe.erofs');
+  if (existsSync(image)) return image;
+  writeFileSync(join(directory(join(scratch, 'image')), 'file'), 'x');
+  const { ok, output } = await run('mkfs.erofs', '--quiet', image, join(scratch, 'image'));
+  if (!ok) throw new Error(`no image to try with: ${output}`);
+  return image;
+};
+
+const probeErofs = async (context: ProbeContext): Promise<ProbeResult> => {
+  if (!knowsFilesystem('erofs')) return absent('not in /proc/filesystems');
+  const image = await makeImage(context);
+  const errno = errnoOf(() => withFd(mountDetached('erofs', { source: image, ro: true }), () => {}));
+  if (errno === undefined) return present('mounts image files directly');
+  return canLoop() ? limited(`image files need a loop device (${errno})`) : absent(`no file-backed mount (${errno}) and no loop devices`);
+};
+
+const canLoop = (): boolean => {
+  try {
+    accessSync('/dev/loop-control', constants.R_OK | constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+const overlayOptions = (scratch: string) => ({
+  source: 'overlay',
+  lowerdir: directory(join(scratch, 'lower')),
+  upperdir: directory(join(scratch, 'upper')),
+  workdir: directory(join(scratch, 'work')),
+});
+
+/** A user namespace with one mapping, held open by a child for as long as `use` runs. */
+const withUserNamespace = async <T>(use: (usernsFd: number) => T): Promise<T> => {
+  const child = spawn('unshare', ['--user', '--map-root-user', 'sh', '-c', 'echo ready; read _'], { stdio: ['pipe', 'pipe', 'ignore'] });
+  const ended = once(child, 'close');
+  try {
+    await Promise.race([once(child.stdout, 'data'), ended]);
+    return withFd(openSync(`/proc/${child.pid}/ns/user`, 'r'), use);
+  } finally {
+    child.stdin.end('\n');
+    await ended;
+  }
+};
+
+export const LAYER_CHECKS: readonly Check[] = [
+  {
+    name: 'EROFS',
+    group: 'layers',
+    required: true,
+    usedFor: 'read-only layers: base, workspaces, toolkits',
+    cost: 'no layer can be mounted',
+    fallback: 'loop devices where the kernel cannot mount a file directly (before 6.12)',
+    probe: probeErofs,
+  },
+  {
+    name: 'overlay by the new mount API',
+    group: 'layers',
+    required: true,
+    usedFor: 'a sandbox’s root: its layers and its writable upper',
+    cost: 'no sandbox can be created',
+    fallback: null,
+    probe: ({ scratch }) => withFd(mountDetached('overlay', overlayOptions(scratch)), () => present()),
+  },
+  {
+    name: 'trusted extended attributes',
+    group: 'layers',
+    required: true,
+    usedFor: 'deletions and opaque directories in the writable layer',
+    cost: 'deleted files come back',
+    fallback: null,
+    probe: ({ scratch }) => {
+      const value = Buffer.from('y');
+      checked('setxattr', setxattr(directory(join(scratch, 'attributes')), 'trusted.dsec', value, value.length, 0));
+      return present();
+    },
+  },
+  {
+    name: 'idmapped EROFS layers',
+    group: 'layers',
+    required: true,
+    usedFor: 'one mounted layer shared by sandboxes with different ids',
+    cost: 'files of layers belong to nobody inside',
+    fallback: null,
+    probe: async (context) => {
+      const image = await makeImage(context);
+      const errno = await withUserNamespace((userns) =>
+        errnoOf(() => withFd(mountDetached('erofs', { source: image, ro: true }), (mount) => idmap(mount, userns))),
+      );
+      if (errno === undefined) return present();
+      return errno === 'ENOTBLK' ? limited('not tried: the kernel cannot mount an image file directly') : absent(errno);
+    },
+  },
+  {
+    name: 'idmapped bind mounts',
+    group: 'layers',
+    required: false,
+    usedFor: 'reading a sandbox’s writable layer back with its inside ids (snapshots)',
+    cost: 'no snapshots',
+    fallback: 'ids are rewritten while packing',
+    probe: ({ scratch }) =>
+      withUserNamespace((userns) => {
+        const errno = errnoOf(() => withFd(cloneTree(directory(join(scratch, 'bind'))), (mount) => idmap(mount, userns)));
+        return presentIf(errno === undefined, errno ?? '');
+      }),
+  },
+  {
+    name: 'loop devices',
+    group: 'layers',
+    required: false,
+    usedFor: 'EROFS on kernels before 6.12',
+    cost: 'those kernels cannot mount layers',
+    fallback: 'file-backed mounts',
+    probe: () => presentIf(canLoop()),
+  },
+  {
+    name: 'reflinks',
+    group: 'layers',
+    required: false,
+    usedFor: 'copying a writable layer without copying its data',
+    cost: 'snapshots and forks copy data',
+    fallback: 'plain copies',
+    probe: ({ scratch }) => {
+      writeFileSync(join(scratch, 'from'), Buffer.alloc(4_096, 1));
+      const errno = withFd(openSync(join(scratch, 'from'), 'r'), (from) =>
+        withFd(openSync(join(scratch, 'to'), 'w'), (to) => errnoOf(() => checked('FICLONE', ioctl(to, FICLONE, from)))),
+      );
+      return presentIf(errno === undefined, errno ?? '');
+    },
+  },
+  {
+    name: 'disk quota',
+    group: 'layers',
+    required: false,
+    usedFor: 'a limit on each sandbox’s writable layer',
+    cost: 'one sandbox can fill the disk for its neighbours',
+    fallback: 'the Edge watches free space and refuses creates',
+    probe: ({ scratch }) => {
+      const kind = QUOTA_FILESYSTEMS.get(statfsSync(scratch).type);
+      if (kind) return present(kind);
+      return knowsFilesystem('btrfs') || knowsFilesystem('xfs')
+        ? limited('not on this file system; the kernel has XFS or btrfs for a data file of its own')
+        : absent();
+    },
+  },
+];
