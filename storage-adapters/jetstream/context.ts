@@ -2,6 +2,7 @@
 import type { NatsConnection } from '@nats-io/transport-node';
 import type { JetStreamApi } from './api.ts';
 import type { ConnectionWatch } from './connection.ts';
+import type { Mux } from './mux.ts';
 
 /** One structured line about something that went wrong and is being mended; nobody waits for it. */
 export type BusReport = { readonly event: string; readonly code?: string; readonly message?: string; readonly [field: string]: unknown };
@@ -9,6 +10,7 @@ export type BusReport = { readonly event: string; readonly code?: string; readon
 export type BusContext = {
   readonly nc: NatsConnection;
   readonly watch: ConnectionWatch;
+  readonly mux: Mux;
   readonly api: JetStreamApi;
   /** Inboxes must lie below what the connection's user may subscribe to. */
   readonly inboxPrefix: string | undefined;

@@ -1,4 +1,9 @@
-/** Deliveries whose handler is running, by their place in the queue; how each of them is acknowledged. */
+/**
+ * Deliveries whose handler is running, by their place in the queue; how each of them is acknowledged.
+ *
+ * Acknowledgements ask for an answer: the server takes plain ones in its own time, and would drop them when the consumer is
+ * deleted right afterwards. One that gets lost all the same brings the message again.
+ */
 import type { Delivery } from '#actors/ports/command-queue.ts';
 import { toWireError } from '#bus/errors.ts';
 import type { BusContext } from './context.ts';
@@ -12,7 +17,7 @@ const retryIn = (delayMs: number): string => `-NAK {"delay": ${Math.max(1, Math.
 /** The reason goes to an advisory, for people. */
 const terminate = (reason: string): string => `+TERM ${reason.replace(/\s+/g, ' ').slice(0, 200)}`;
 
-type Entry = { ackSubject: string; settlement: string | undefined };
+type Entry = { ackSubject: string; settlement: string | undefined; confirmed: Promise<unknown> };
 
 export class InFlight {
   readonly #context: BusContext;
@@ -30,15 +35,15 @@ export class InFlight {
     const known = this.#running.get(message.sequence);
     if (known) {
       known.ackSubject = message.ackSubject;
-      if (known.settlement) this.#send(known, known.settlement); // the first one was lost
+      if (known.settlement) this.#confirm(known, known.settlement); // the first one was lost
       return;
     }
-    const entry: Entry = { ackSubject: message.ackSubject, settlement: undefined };
+    const entry: Entry = { ackSubject: message.ackSubject, settlement: undefined, confirmed: Promise.resolve() };
     this.#running.set(message.sequence, entry);
     void this.#handle(message, entry);
   }
 
-  /** Resolves when no handler runs. */
+  /** Resolves when no handler runs and what they said has arrived or is lost. */
   async idle(): Promise<void> {
     if (this.#running.size > 0) await new Promise<void>((resolve) => this.#whenIdle.push(resolve));
   }
@@ -48,7 +53,7 @@ export class InFlight {
     const settle = (settlement: string): void => {
       if (entry.settlement !== undefined) return;
       entry.settlement = settlement;
-      this.#send(entry, settlement);
+      this.#confirm(entry, settlement);
     };
     try {
       await this.#handler({
@@ -56,7 +61,7 @@ export class InFlight {
         data,
         sequence,
         attempt,
-        extend: () => (entry.settlement === undefined ? this.#send(entry, IN_PROGRESS) : undefined),
+        extend: () => (entry.settlement === undefined ? this.#extend(entry) : undefined),
         ack: () => settle(ACK),
         retry: (delayMs) => settle(retryIn(delayMs)),
         discard: (reason) => settle(terminate(reason)),
@@ -66,13 +71,25 @@ export class InFlight {
       this.#context.report({ event: 'command_handler_failed', subject, sequence, attempt, code, message: told });
       settle(retryIn(JETSTREAM_LIMITS.failedHandlerRetryMs));
     } finally {
+      await this.#settled(entry);
       this.#running.delete(sequence);
       if (this.#running.size === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
     }
   }
 
-  /** Fire and forget: a settlement that gets lost brings the message again. */
-  #send(entry: Entry, payload: string): void {
-    if (!this.#context.nc.isClosed()) this.#context.nc.publish(entry.ackSubject, payload);
+  #confirm(entry: Entry, settlement: string): void {
+    entry.confirmed = this.#context.mux.request(entry.ackSubject, Buffer.from(settlement));
+  }
+
+  /** A redelivery meanwhile starts another confirmation; the last one counts. */
+  async #settled(entry: Entry): Promise<void> {
+    for (let seen: Promise<unknown> | undefined; seen !== entry.confirmed; ) {
+      seen = entry.confirmed;
+      await seen;
+    }
+  }
+
+  #extend({ ackSubject }: Entry): void {
+    if (!this.#context.nc.isClosed()) this.#context.nc.publish(ackSubject, IN_PROGRESS);
   }
 }

@@ -58,7 +58,7 @@ export const connectJetStream = (nc: NatsConnection, options: JetStreamOptions =
   const mux = new Mux(nc, watch, { inboxPrefix: options.inboxPrefix, timeoutMs: options.requestTimeoutMs });
   const api = new JetStreamApi(mux);
   const publisher = new Publisher(nc, mux);
-  const context: BusContext = { nc, watch, api, inboxPrefix: options.inboxPrefix, report: options.report ?? (() => {}) };
+  const context: BusContext = { nc, watch, mux, api, inboxPrefix: options.inboxPrefix, report: options.report ?? (() => {}) };
   return {
     eventLog: new JetStreamEventLog(context, publisher, new Reader(mux, api), options.readFrom ?? 'direct'),
     commandQueue: new JetStreamCommandQueue(context, publisher, options.ackWaitMs ?? JETSTREAM_LIMITS.ackWaitMs),

@@ -9,6 +9,7 @@ import { HEADER, headerBytes, tooLargeError } from '../commit-message.ts';
 import type { SchedulingClock } from './clock.ts';
 import { MemoryConsumer } from './consumer.ts';
 import { MEMORY_LIMITS } from './limits.ts';
+import type { WriteFault } from './event-log.ts';
 import { filtersOverlap, MemoryStream, subjectMatches } from './stream.ts';
 
 type ConsumeOptions = Parameters<CommandQueue['consume']>[0];
@@ -19,6 +20,8 @@ export type MemoryCommandQueueOptions = {
   readonly maxPayloadBytes?: number;
   readonly ackWaitMs?: number;
   readonly queuedCommands?: number;
+  /** Asked before every command. */
+  readonly fault?: (subject: string, messageId: string) => WriteFault;
 };
 
 export class MemoryCommandQueue implements CommandQueue {
@@ -43,13 +46,15 @@ export class MemoryCommandQueue implements CommandQueue {
     const headers = { [HEADER.messageId]: messageId };
     const bytes = data.byteLength + headerBytes(headers);
     if (bytes > limitBytes) return { outcome: 'not_applied', error: tooLargeError(subject, bytes, limitBytes) };
-    if (!this.#connected || !COMMANDS_SUBJECTS.some((filter) => subjectMatches(filter, subject)))
-      return { outcome: 'unknown', error: wireError('BUS_UNAVAILABLE', `${subject}: the bus does not answer; repeat it with the same id`) };
+    const fault = this.#options.fault?.(subject, messageId) ?? 'none';
+    if (!this.#connected || fault === 'lost_request' || !COMMANDS_SUBJECTS.some((filter) => subjectMatches(filter, subject)))
+      return unavailable(subject);
     if (this.#stream.size >= queuedCommands)
       return { outcome: 'unknown', error: wireError('OVERLOADED', `${subject}: ${queuedCommands} commands are waiting; repeat it with the same id`, { outcome: 'unknown', retry: 'same' }) };
     const stored = this.#stream.store(clock.now(), subject, data, headers);
     if (stored.kind === 'wrong_sequence') throw new Error('a command expects no sequence');
     for (const consumer of this.#consumers.values()) consumer.pump();
+    if (fault === 'lost_answer') return unavailable(subject);
     return { outcome: 'applied', sequence: stored.sequence, duplicate: stored.kind === 'duplicate' };
   }
 
@@ -70,3 +75,5 @@ export class MemoryCommandQueue implements CommandQueue {
     return consumer;
   }
 }
+
+const unavailable = (subject: string): EnqueueOutcome => ({ outcome: 'unknown', error: wireError('BUS_UNAVAILABLE', `${subject}: the bus does not answer; repeat it with the same id`) });
