@@ -4,6 +4,7 @@
  */
 import type { ActorAddress } from '#bus/subjects.ts';
 import type { TimestampMs } from '#bus/units.ts';
+import type { StoredCommit } from '../../ports/event-log.ts';
 import type { ActorDefinition, Deadline, Effect } from '../definition.ts';
 import { ActorHost, type CommandMeta, type CommandResult, type HostInput, type HostOutput } from '../host.ts';
 import { type Fault, ModelLog } from './model-log.ts';
@@ -46,6 +47,10 @@ export class Scenario<S extends object, C extends { readonly type: string }, E e
     const result = this.results[before];
     if (!result) throw new Error(`${command.type} was not answered`);
     return result;
+  }
+
+  get history(): readonly StoredCommit[] {
+    return this.log.history(this.#address);
   }
 
   /** State as the next process would find it. */
