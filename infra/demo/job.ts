@@ -25,7 +25,12 @@ export type SandboxReport = {
   readonly patchStarts: number;
 };
 
-export type JobReport = { readonly createSeconds: number; readonly createMs: readonly number[]; readonly sandboxes: readonly SandboxReport[]; readonly failures: readonly string[] };
+export type JobReport = {
+  readonly createSeconds: number;
+  readonly createMs: readonly number[];
+  readonly sandboxes: readonly SandboxReport[];
+  readonly failures: readonly string[];
+};
 
 const ONCE = '/opt/dsec-demo/bin/once';
 
@@ -34,12 +39,21 @@ export const runJob = async (o: JobOptions): Promise<JobReport> => {
   const startedAt = performance.now();
   const createMs: number[] = [];
   const group = await o.dsec.runContainers(
-    { image: base, workspaces: [workspace], toolkits: [toolkit], memoryLimitMb: 512, cpuCoresLimit: 1, pidsLimit: 128, ttlTotal: 1_800, labels: { demo: 'suite' } },
+    {
+      image: base,
+      workspaces: [workspace],
+      toolkits: [toolkit],
+      memoryLimitMb: 512,
+      cpuCoresLimit: 1,
+      pidsLimit: 128,
+      ttlTotal: 1_800,
+      labels: { demo: 'suite' },
+    },
     {
       count: o.count,
       timeoutMs: 120_000,
-      onProgress: ({ running }) => {
-        while (createMs.length < running) createMs.push(performance.now() - startedAt);
+      onItem: (item) => {
+        if (item.sandbox) createMs.push(performance.now() - startedAt);
       },
     },
   );
@@ -50,7 +64,10 @@ export const runJob = async (o: JobOptions): Promise<JobReport> => {
   const prepared = await Promise.all(group.sandboxes.map((box, index) => prepare(box, index % 2 === 1, o.project)));
   o.say(`first command answered in all; ${prepared.filter((p) => p.broken).length} have the breaking change; starting the suites`);
   const suites = prepared.map(({ box }) => box.runShell(suiteScript(o.project), { key: 'suite' }));
-  await interruptOnceRunning(prepared.map((p) => p.box), o.interrupt);
+  await interruptOnceRunning(
+    prepared.map((p) => p.box),
+    o.interrupt,
+  );
   const results = await Promise.all(suites);
   o.say('every suite has ended; reading the counters');
   const sandboxes = await Promise.all(prepared.map(async (p, i) => report(p, results[i] as ExecResult)));

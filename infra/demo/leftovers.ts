@@ -1,50 +1,60 @@
-/** What a platform may leave on a machine, counted before and after: the demo and the tests compare. */
+/** What a platform may leave on a machine, found before and after: the demo and the tests compare. */
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 
-export type Leftovers = { readonly processes: readonly string[]; readonly mounts: readonly string[]; readonly cgroups: readonly string[]; readonly namespaces: readonly string[]; readonly files: readonly string[] };
+export type Leftovers = {
+  readonly processes: readonly string[];
+  readonly mounts: readonly string[];
+  readonly cgroups: readonly string[];
+  readonly networkNamespaces: readonly string[];
+  readonly files: readonly string[];
+};
+
+export type Owned = {
+  readonly cgroupName: string;
+  readonly dirs: readonly string[];
+  /** Network namespaces that were there before. */
+  readonly namespacesBefore: readonly string[];
+};
 
 /** Everything that belongs to the platform with these directories and this control-group name, right now. */
-export const findLeftovers = (owned: { readonly cgroupName: string; readonly dirs: readonly string[] }): Leftovers => ({
-  processes: processesOf(owned.cgroupName, owned.dirs),
-  mounts: readFileSync('/proc/self/mountinfo', 'utf8').split('\n').filter((line) => owned.dirs.some((dir) => line.includes(` ${dir}/`))),
-  cgroups: cgroupDirs(owned.cgroupName),
-  namespaces: processesOf(owned.cgroupName, owned.dirs).length > 0 ? networkNamespaces() : [],
-  files: owned.dirs.filter((dir) => existsSync(dir)),
+export const findLeftovers = ({ cgroupName, dirs, namespacesBefore }: Owned): Leftovers => ({
+  processes: processesOf(cgroupName, dirs),
+  mounts: mountsBelow(dirs),
+  cgroups: cgroupDirs(cgroupName),
+  networkNamespaces: networkNamespaces().filter((ns) => !namespacesBefore.includes(ns)),
+  files: dirs.filter((dir) => existsSync(dir)),
 });
 
 export const countLeftovers = (found: Leftovers): number => Object.values(found).reduce((n, list) => n + list.length, 0);
+
+/** Every network namespace that some process lives in. */
+export const networkNamespaces = (): string[] => [...new Set(pids().map((pid) => linkOf(`/proc/${pid}/ns/net`)))].filter((ns) => ns !== '');
 
 const pids = (): string[] => readdirSync('/proc').filter((name) => /^\d+$/.test(name));
 
 const processesOf = (cgroupName: string, dirs: readonly string[]): string[] =>
   pids().flatMap((pid) => {
-    const groups = readOr(`/proc/${pid}/cgroup`);
-    const command = readOr(`/proc/${pid}/cmdline`).replaceAll('\0', ' ').trim();
-    const ours = groups.includes(`/${cgroupName}/`) || dirs.some((dir) => command.includes(dir));
+    const command = textOf(`/proc/${pid}/cmdline`).replaceAll('\0', ' ').trim();
+    const ours = textOf(`/proc/${pid}/cgroup`).includes(`/${cgroupName}/`) || dirs.some((dir) => command.includes(dir));
     return ours && pid !== String(process.pid) ? [`${pid} ${command}`] : [];
   });
+
+const mountsBelow = (dirs: readonly string[]): string[] =>
+  textOf('/proc/self/mountinfo')
+    .split('\n')
+    .filter((line) => dirs.some((dir) => line.includes(` ${dir}/`)));
 
 const CGROUP_ROOT = '/sys/fs/cgroup';
 const cgroupDirs = (name: string): string[] =>
   [CGROUP_ROOT, ...readdirSync(CGROUP_ROOT).map((entry) => join(CGROUP_ROOT, entry))].map((root) => join(root, name)).filter((dir) => existsSync(dir));
 
-/** Network namespaces that are not this process's own. */
-const networkNamespaces = (): string[] => {
-  const own = readlinkSync('/proc/self/ns/net');
-  return [...new Set(pids().map((pid) => linkOr(`/proc/${pid}/ns/net`)))].filter((ns) => ns !== '' && ns !== own);
-};
-
-const readOr = (file: string): string => {
+/** Empty when the process has ended meanwhile. */
+const textOf = (file: string): string => orEmpty(() => readFileSync(file, 'utf8'));
+const linkOf = (file: string): string => orEmpty(() => readlinkSync(file));
+const orEmpty = (read: () => string): string => {
   try {
-    return readFileSync(file, 'utf8');
-  } catch {
-    return ''; // the process has ended meanwhile
-  }
-};
-const linkOr = (file: string): string => {
-  try {
-    return readlinkSync(file);
+    return read();
   } catch {
     return '';
   }

@@ -1,5 +1,6 @@
 /** `create`: request sent → `SandboxStarted` seen by the SDK, idle, against the bare launcher and `crun run`. */
 import { join } from 'node:path';
+import { LayerCatalog } from '#runtime/images/mod.ts';
 import { connect } from '#sdk/mod.ts';
 import { startTestPlatform } from '#test/helpers/platform.ts';
 import { openBareLauncher } from './bare-launcher.ts';
@@ -13,8 +14,8 @@ await runBench('create', { createP50Ms: '', vsLauncher: '≤ 3' }, async (say) =
   const test = await startTestPlatform({ logLevel: 'warn' });
   try {
     const dsec = await connect({ contextFile: test.platform.contextFile });
-    const { digest } = (await test.store.resolveName('small'))!;
-    const bare = await openBareLauncher(test.dir, digest, await test.store.pathOf(digest));
+    const digest = new LayerCatalog(test.store).resolve('small');
+    const bare = await openBareLauncher(test.dir, digest, test.store.pathOf(digest));
     const crun = openCrun(join(test.dir, 'root'));
     const create: number[] = [];
     const launch: number[] = [];
