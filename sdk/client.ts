@@ -27,7 +27,7 @@ export type ListOptions = {
 };
 
 /** Connects and checks that an apiserver answers. The connection is reopened for ever until `close`. */
-export const connect = async (options: ConnectOptions = {}): Promise<Dsec> => {
+export const connect = async (options: ConnectOptions = {}): Promise<DsecClient> => {
   const context = resolveContext(options);
   const timeoutMs = options.timeoutMs ?? SDK_LIMITS.connectTimeoutMs;
   const bus = await connectBus(context, { name: options.name ?? 'dsec-sdk', timeoutMs });
@@ -38,10 +38,10 @@ export const connect = async (options: ConnectOptions = {}): Promise<Dsec> => {
     await bus.close();
     throw thrown;
   }
-  return new Dsec(session);
+  return new DsecClient(session);
 };
 
-export class Dsec {
+export class DsecClient {
   readonly #session: Session;
 
   constructor(session: Session) {

@@ -28,7 +28,7 @@ export type Context = z.infer<typeof Context>;
 
 export type ContextOptions = {
   /** Path of a context file, in place of DSEC_CONTEXT and the default. Not read when servers and project are both given. */
-  readonly context?: string | undefined;
+  readonly contextFile?: string | undefined;
   readonly servers?: readonly string[] | string | undefined;
   readonly project?: string | undefined;
   readonly credentials?: Credentials | undefined;
@@ -38,7 +38,7 @@ export type ContextOptions = {
 export const resolveContext = (options: ContextOptions, environment: Readonly<Record<string, string | undefined>> = process.env): Context => {
   const servers = typeof options.servers === 'string' ? [options.servers] : options.servers;
   const needsFile = servers === undefined || options.project === undefined;
-  const named = options.context ?? (environment['DSEC_CONTEXT'] || undefined);
+  const named = options.contextFile ?? (environment['DSEC_CONTEXT'] || undefined);
   const base = needsFile ? readContextFile(named ?? DEFAULT_CONTEXT_FILE, named !== undefined) : {};
   const given = { servers, project: options.project, credentials: options.credentials, inboxPrefix: options.inboxPrefix };
   const merged = { ...base, ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) };

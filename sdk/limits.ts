@@ -11,7 +11,11 @@ export const SDK_LIMITS = {
   requestsInFlight: 16_384,
 
   /** One attempt of a call that the other side answers at once. Doubles twice when attempts time out. */
-  attemptTimeoutMs: 4_000,
+  attemptTimeoutMs: 3_000,
+  /** One attempt of a life-cycle command: the apiserver waits 5 s for the Edge's decision before it answers `pending`. */
+  decisionTimeoutMs: 7_000,
+  /** One attempt of a list: the apiserver waits up to 10 s for its projection to reach what the client has seen. */
+  listTimeoutMs: 12_000,
   /** A control-plane call as a whole, when the caller names no time. */
   callTimeoutMs: 30_000,
   /** How long the owner of a sandbox may stay silent before a data-plane call gives up: an Edge restart takes seconds. */
@@ -28,9 +32,10 @@ export const SDK_LIMITS = {
   /** A create as a whole, when the caller names no time (the contract's default). */
   createTimeoutMs: 120_000,
   createTimeoutMsMax: 24 * 3_600_000,
-  /** Core messages may be lost: items without news are asked for, first soon, then at this pace. */
+  /** Core messages may be lost: items without news are asked for, first soon, then ever more slowly. */
   catchUpFirstOneMs: 40,
   catchUpFirstManyMs: 250,
+  catchUpGrowth: 4,
   catchUpEveryMs: 1_000,
   catchUpSlowestMs: 2_000,
   /** States per `get`: 64 of them with ordinary specs stay far below one message; halved when they do not. */

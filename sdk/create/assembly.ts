@@ -6,6 +6,8 @@
  * - Versions order the news of one actor; older or equal ones are dropped.
  * - A sandbox's state names its request, index and attempt, so it may arrive before the assignment does.
  * - A settled item stays settled.
+ * - A key that the caller chose may name a request with another body: nothing counts until the request actor has shown
+ *   the hash that this create was answered with.
  */
 import { type WireError, wireError } from '#bus/errors.ts';
 import type { EdgeName, RequestId, SandboxId } from '#bus/ids.ts';
@@ -29,13 +31,23 @@ export type Item = {
 export class Assembly {
   readonly requestId: RequestId;
   readonly items: readonly Item[];
+  /** The key was taken by another body; nothing of that request is ours. */
+  conflict = false;
+  #trusted: boolean;
+  #bodyHash: string | undefined;
   #requestVersion = 0;
   #unsettled: number;
 
-  constructor(requestId: RequestId, count: number, now: number) {
+  constructor(requestId: RequestId, count: number, now: number, keyMayBeTaken = false) {
     this.requestId = requestId;
+    this.#trusted = !keyMayBeTaken;
     this.#unsettled = count;
     this.items = Array.from({ length: count }, (_, index) => ({ index, attempt: -1, edge: null, sandboxId: null, version: 0, newsAt: now, outcome: null }));
+  }
+
+  /** What the create was answered with. */
+  expectBody(bodyHash: string): void {
+    this.#bodyHash = bodyHash;
   }
 
   get done(): boolean {
@@ -48,7 +60,7 @@ export class Assembly {
 
   /** Returns the items whose sandbox is new or that are settled by this. */
   applyRequest(version: number, state: RequestState, now: number): readonly Item[] {
-    if (state.id !== this.requestId || version <= this.#requestVersion) return [];
+    if (state.id !== this.requestId || version <= this.#requestVersion || !this.#trusts(state)) return [];
     this.#requestVersion = version;
     const changed: Item[] = [];
     for (const [index, news] of state.items.entries()) {
@@ -67,7 +79,7 @@ export class Assembly {
 
   /** Returns the item when this is news of it. */
   applySandbox(version: number, state: SandboxState, now: number): Item | undefined {
-    const item = this.items[state.index];
+    const item = this.#trusted ? this.items[state.index] : undefined;
     if (!item || item.outcome || state.requestId !== this.requestId || state.attempt < item.attempt) return undefined;
     if (state.id !== item.sandboxId) this.#moveTo(item, state.attempt, state.id, state.edge, now);
     if (version <= item.version) return undefined;
@@ -76,6 +88,13 @@ export class Assembly {
     const outcome = outcomeOf(state);
     if (outcome) this.#settle(item, outcome, now);
     return item;
+  }
+
+  #trusts(state: RequestState): boolean {
+    if (this.#trusted || this.#bodyHash === undefined) return this.#trusted;
+    this.#trusted = state.bodyHash === this.#bodyHash;
+    this.conflict = !this.#trusted;
+    return this.#trusted;
   }
 
   #moveTo(item: Item, attempt: number, sandboxId: SandboxId, edge: EdgeName | null, now: number): void {

@@ -4,6 +4,7 @@
  * Follows the request actor and the sandboxes on `dsec.out` from before the create is sent. Core messages may be lost,
  * so items without news are also asked for, at a bounded pace and at once after a reconnect.
  */
+import type { ApiResponse } from '#bus/api/schema.ts';
 import type { Commit } from '#bus/envelope.ts';
 import { DsecError } from '#bus/errors.ts';
 import { type ClientKey, type RequestId, type SandboxId, parseSandboxId, requestIdFor, sandboxIdFor, shardOfRequest } from '#bus/ids.ts';
@@ -33,7 +34,7 @@ export const createAndWait = async (session: Session, order: CreateOrder, option
   const waiter = new CreateWaiter(session, order, options, requestId);
   try {
     const answered = await waiter.send();
-    if (answered !== requestId) return await retryWithFreshShards(session, order, options, answered);
+    if (answered.requestId !== requestId) return await retryWithFreshShards(session, order, options, answered);
     await waiter.settle();
     return waiter.assembly;
   } finally {
@@ -42,9 +43,10 @@ export const createAndWait = async (session: Session, order: CreateOrder, option
 };
 
 /** The platform was set up anew with other shards while this client was connected; what it answered is the truth. */
-const retryWithFreshShards = async (session: Session, order: CreateOrder, options: CreateWaitOptions, requestId: RequestId): Promise<Assembly> => {
+const retryWithFreshShards = async (session: Session, order: CreateOrder, options: CreateWaitOptions, { requestId, bodyHash }: ApiResponse<'create'>): Promise<Assembly> => {
   await session.shardCount({ fresh: true, signal: options.signal });
   const waiter = new CreateWaiter(session, { ...order, mayExist: true }, options, requestId);
+  waiter.assembly.expectBody(bodyHash);
   try {
     await waiter.settle();
     return waiter.assembly;
@@ -73,7 +75,7 @@ class CreateWaiter {
     this.#order = order;
     this.#options = options;
     this.#wide = order.count > SDK_LIMITS.exactSubscriptions;
-    this.assembly = new Assembly(requestId, order.count, session.clock.now());
+    this.assembly = new Assembly(requestId, order.count, session.clock.now(), order.mayExist);
     this.#ended = new Promise((resolve) => {
       this.#end = resolve;
     });
@@ -83,26 +85,28 @@ class CreateWaiter {
     this.#followGuess();
   }
 
-  async send(): Promise<RequestId> {
+  async send(): Promise<ApiResponse<'create'>> {
     const { key, count, spec } = this.#order;
     const { timeoutMs, signal } = this.#options;
     const wire = { key, count, spec, timeoutMs: Math.max(1_000, timeoutMs) as DurationMs };
-    const { requestId } = await this.#session.api.call('create', wire, { giveUpAfterMs: this.#leftMs(), signal });
-    return requestId;
+    const { requestId, bodyHash } = await this.#session.api.call('create', wire, { giveUpAfterMs: this.#leftMs(), signal });
+    this.assembly.expectBody(bodyHash);
+    return { requestId, bodyHash };
   }
 
   /** Waits for the news, asking for what does not come. */
   async settle(): Promise<void> {
     if (this.#order.mayExist) await this.#catchUp(0);
+    if (this.#failure) throw this.#failure;
     let pauseMs: number = this.#wide ? SDK_LIMITS.catchUpFirstManyMs : SDK_LIMITS.catchUpFirstOneMs;
     while (!this.assembly.done && this.#leftMs() > 0) {
       const why = await this.#wake.wait(Math.min(pauseMs, this.#leftMs()), this.#options.signal);
       if (this.#failure) throw this.#failure;
       if (this.assembly.done || this.#leftMs() <= 0) return;
-      const asking = this.#catchUp(why === 'reconnected' ? 0 : pauseMs / 2);
+      const asking = this.#catchUp(why === 'reconnected' || !this.#wide ? 0 : pauseMs / 2);
       asking.catch(() => {}); // when the news comes first, nobody needs the answer any more
       await Promise.race([asking, this.#ended]);
-      pauseMs = Math.min(Math.max(pauseMs * 2, SDK_LIMITS.catchUpEveryMs), SDK_LIMITS.catchUpSlowestMs);
+      pauseMs = Math.min(pauseMs * SDK_LIMITS.catchUpGrowth, SDK_LIMITS.catchUpSlowestMs);
     }
   }
 
@@ -118,7 +122,7 @@ class CreateWaiter {
    */
   #followGuess(): void {
     const edge = this.#session.edgeHint;
-    if (edge && this.#order.count === 1) this.#follow(sandboxIdFor(this.assembly.requestId, 0, 0, edge));
+    if (edge && this.#order.count === 1 && !this.#order.mayExist) this.#follow(sandboxIdFor(this.assembly.requestId, 0, 0, edge));
   }
 
   #follow(id: SandboxId): void {
@@ -148,6 +152,7 @@ class CreateWaiter {
   }
 
   #applyRequest(version: number, state: RequestState): void {
+    if (this.assembly.done) return;
     const before = new Map(this.assembly.items.map((item) => [item.index, item.sandboxId]));
     for (const item of this.assembly.applyRequest(version, state, this.#session.clock.now())) {
       const old = before.get(item.index) ?? null;
@@ -156,6 +161,7 @@ class CreateWaiter {
       else if (item.sandboxId) this.#follow(item.sandboxId);
       if (item.edge) this.#session.edgeHint = item.edge;
     }
+    if (this.assembly.conflict) this.#fail(keyConflict(this.#order.key));
   }
 
   /** True when this settled an item. */
@@ -172,7 +178,7 @@ class CreateWaiter {
     if (this.assembly.done) this.#finish('done');
   }
 
-  /** Asks for the request and for the states of items that have been quiet for `quietMs`. */
+  /** Asks for the request and for the states of items that have been quiet for `quietMs`: a large group is mostly news, not silence. */
   async #catchUp(quietMs: number): Promise<void> {
     const { api, clock } = this.#session;
     const quiet = (item: Item): boolean => item.newsAt <= clock.now() - quietMs;
@@ -208,6 +214,9 @@ class CreateWaiter {
     return this.#options.deadlineAt - this.#session.clock.now();
   }
 }
+
+const keyConflict = (key: ClientKey): DsecError =>
+  DsecError.of('KEY_CONFLICT', `key "${key}" already names a create with other options; use a new key for a new request`, { details: { key } });
 
 /** Not placed yet, or nobody could be asked: the create itself was accepted, so there may still be news. */
 const isPassing = (thrown: unknown): boolean =>

@@ -11,6 +11,22 @@ import { callWithRetry } from './retry.ts';
 
 export type CallOptions = { readonly giveUpAfterMs?: number | undefined; readonly signal?: AbortSignal | undefined };
 
+const { attemptTimeoutMs, decisionTimeoutMs, listTimeoutMs } = SDK_LIMITS;
+const ATTEMPT_TIMEOUT_MS = {
+  info: attemptTimeoutMs,
+  create: attemptTimeoutMs,
+  request: attemptTimeoutMs,
+  get: attemptTimeoutMs,
+  events: attemptTimeoutMs,
+  list: listTimeoutMs,
+  stop: decisionTimeoutMs,
+  delete: decisionTimeoutMs,
+  pause: decisionTimeoutMs,
+  resume: decisionTimeoutMs,
+  snapshot: decisionTimeoutMs,
+  extend: decisionTimeoutMs,
+} as const satisfies Record<ApiVerb, number>;
+
 export class ApiClient {
   readonly #bus: Bus;
   readonly #clock: Clock;
@@ -30,7 +46,7 @@ export class ApiClient {
     const policy = {
       what: verb,
       unavailable: 'API_UNAVAILABLE',
-      attemptTimeoutMs: SDK_LIMITS.attemptTimeoutMs,
+      attemptTimeoutMs: ATTEMPT_TIMEOUT_MS[verb],
       giveUpAfterMs: options.giveUpAfterMs ?? SDK_LIMITS.callTimeoutMs,
       idempotent: true,
       signal: options.signal,

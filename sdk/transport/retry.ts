@@ -23,10 +23,13 @@ export type CallPolicy = {
 /** States of the platform that pass by themselves within seconds. */
 const PASSING: ReadonlySet<ErrorCode> = new Set(['EDGE_UNAVAILABLE', 'API_UNAVAILABLE', 'BUS_UNAVAILABLE', 'OUTCOME_UNKNOWN', 'EDGE_FENCED', 'OVERLOADED']);
 
+/** A sandbox whose node has just restarted is not reachable yet, and says so with `later`. */
+const passes = (error: DsecError): boolean => PASSING.has(error.code) || (error.code === 'INVALID_STATE' && error.retry === 'later');
+
 /** `DEADLINE_EXCEEDED` is repeated only when it was one attempt's own time-out, not an answer. */
 export const mayRepeat = (error: DsecError, idempotent: boolean, answered: boolean): boolean => {
   if (!idempotent && error.outcome !== 'not_applied') return false;
-  return PASSING.has(error.code) || (!answered && error.code === 'DEADLINE_EXCEEDED');
+  return passes(error) || (!answered && error.code === 'DEADLINE_EXCEEDED');
 };
 
 /** Doubles from `retryFirstMs` to `retryMaxMs`; between half and the whole of it, so that a crowd does not march in step. */
@@ -73,7 +76,7 @@ export const callWithRetry = async <T>(clock: Clock, policy: CallPolicy, attempt
       maybeApplied ||= error.outcome === 'unknown';
       const delayMs = backoffMs(n, clock.random());
       const repeat = mayRepeat(error, policy.idempotent, thrown instanceof DsecError) && clock.now() + delayMs < giveUpAt;
-      if (!repeat) throw maybeApplied && error.outcome === 'not_applied' && PASSING.has(error.code) ? withOutcomeUnknown(error) : error;
+      if (!repeat) throw maybeApplied && error.outcome === 'not_applied' && passes(error) ? withOutcomeUnknown(error) : error;
       await clock.sleep(delayMs, policy.signal);
     }
   }

@@ -1,5 +1,5 @@
 /** The SDK's public surface. Everything else in this folder may change between releases. */
-export { type ConnectOptions, Dsec, type ListOptions, connect } from './client.ts';
+export { type ConnectOptions, DsecClient, type ListOptions, connect } from './client.ts';
 export { type Context, type Credentials, DEFAULT_CONTEXT_FILE } from './context.ts';
 export type { RunOptions, WaitOptions } from './run-options.ts';
 export type { GroupOptions } from './create/run.ts';
