@@ -1,0 +1,234 @@
+/**
+ * Chronus: the commands of one sandbox, as the Edge serves them. @paper §3.3
+ *
+ * Decides when a command is started (once per client key, whatever dies in between), what its callers are told, and who
+ * waits for what. The process itself is Aether's; bytes lie in files that Aether writes and this reads. Holds no truth: a
+ * new Chronus over the same directory and socket goes on where this one stopped.
+ *
+ * INV-EXEC-ONCE: the journal has a command before Aether is asked for it, and Aether refuses an exec id that it knows. So
+ * whichever process dies, the command is started at most once, and a repeated call finds it.
+ */
+import { DsecError } from '#bus/errors.ts';
+import { type ExecId, execIdFor, type SandboxId } from '#bus/ids.ts';
+import { EXEC_LIMITS } from '#bus/limits.ts';
+import type { OpName, OpParsed, OpResponse, OutputStream } from '#bus/op/schema.ts';
+import type { Clock } from '#actors/ports/clock.ts';
+import type { Exit, Progress } from '../aether/wire.ts';
+import { Channel, closedError } from './channel.ts';
+import type { Command } from './command.ts';
+import { ExecFiles } from './files.ts';
+import { CHRONUS_LIMITS } from './limits.ts';
+import { acceptedOf, checkExec, type ExecDefaults, execHash } from './request.ts';
+import { mayBeOutOfMemory, summaryOf } from './result.ts';
+import { Starter } from './starter.ts';
+import { feedStdin, sendSignal } from './control.ts';
+import { CommandTable } from './table.ts';
+
+export type ChronusOptions = {
+  readonly sandboxId: SandboxId;
+  /** Aether's directory of logs and records, and home of the journal. */
+  readonly execDir: string;
+  readonly socketPath: string;
+  readonly defaults: ExecDefaults;
+  readonly clock: Clock;
+  /** A command was started, fed, signalled, printed something or ended. At most once a second for output. */
+  readonly onActivity: () => void;
+  /** Nobody listens at the socket any more. Once. */
+  readonly onLost: () => void;
+  /** The sandbox's count of out-of-memory kills since its birth, where the kernel keeps none per command (cgroup v1). */
+  readonly oomKills?: () => Promise<number>;
+};
+
+/** `data` is the answer's meta, `body` the raw bytes behind it. */
+export type OpResult<O extends OpName> = { readonly data: OpResponse<O>; readonly body: Uint8Array[] };
+/** `exec` and `wait` answer alike. */
+type Outcome = { readonly data: OpResponse<'exec'> & OpResponse<'wait'>; readonly body: Uint8Array[] };
+type Handlers = { readonly [O in OpName]: (request: OpParsed<O>, body: Uint8Array) => Promise<OpResult<O>> };
+
+export class Chronus {
+  readonly #o: ChronusOptions;
+  readonly #files: ExecFiles;
+  readonly #table: CommandTable;
+  readonly #channel: Channel;
+  readonly #starter: Starter;
+  #closed = false;
+  #lastOutputActivityMs = 0;
+
+  constructor(options: ChronusOptions) {
+    this.#o = options;
+    this.#files = new ExecFiles(options.execDir);
+    this.#table = new CommandTable(options.execDir, this.#files);
+    this.#channel = new Channel(options.socketPath, {
+      progress: (progress) => this.#onProgress(progress),
+      exit: (exit) => this.#onExit(exit),
+      startFailed: (execId) => this.#starter.onFailedElsewhere(execId),
+      reconnected: () => this.#refreshAll(),
+      gone: () => this.#onGone(),
+    });
+    this.#starter = new Starter({ table: this.#table, channel: this.#channel, files: this.#files, onExit: (exit) => this.#onExit(exit) });
+  }
+
+  /** Connects, and takes up the commands that an earlier Edge left. False when the agent, and so the sandbox, is gone. */
+  async attach(): Promise<boolean> {
+    if (!(await this.#channel.client())) return false;
+    this.#table.load();
+    this.#refreshAll();
+    return true;
+  }
+
+  get runningCount(): number {
+    return this.#table.runningCount;
+  }
+
+  handle<O extends OpName>(op: O, request: OpParsed<O>, body: Uint8Array): Promise<OpResult<O>> {
+    return this.#handlers[op](request, body);
+  }
+
+  /** Sends everybody away; commands go on without this Chronus. */
+  close(): void {
+    this.#closed = true;
+    this.#channel.close();
+    for (const command of this.#table.live) command.dismiss(closedError());
+  }
+
+  readonly #handlers: Handlers = {
+    exec: async (request, body) => {
+      checkExec(request, body);
+      const deadlineMs = this.#o.clock.monotonicMs() + request.waitMs;
+      const command = await this.#accept(request, body);
+      if (!command.started && !command.ended) {
+        this.#starter.ensureStarted(command, request, body, this.#o.defaults);
+        if (request.waitMs < CHRONUS_LIMITS.startPatienceMs) await command.wait('start', CHRONUS_LIMITS.startPatienceMs);
+      }
+      return this.#outcome(command, deadlineMs);
+    },
+    wait: async (request) => this.#outcome(await this.#known(request.execId), this.#o.clock.monotonicMs() + request.waitMs),
+    read: async (request) => this.#read(await this.#known(request.execId), request),
+    list: async () => {
+      this.#table.load();
+      await Promise.all([...this.#table.live].map((command) => this.#freshen(command)));
+      return { data: { execs: this.#table.list() }, body: [] };
+    },
+    signal: async (request) => {
+      const command = await this.#known(request.execId);
+      this.#o.onActivity();
+      return { data: { delivered: await sendSignal(this.#channel, command, request) }, body: [] };
+    },
+    stdin: async (request, body) => {
+      const command = await this.#known(request.execId);
+      this.#o.onActivity();
+      return { data: { nextOffset: await feedStdin(this.#channel, command, request, body) }, body: [] };
+    },
+  };
+
+  /** The command that the request's key names: journalled now, or known. */
+  async #accept(request: OpParsed<'exec'>, body: Uint8Array): Promise<Command> {
+    const execId = execIdFor(this.#o.sandboxId, request.key);
+    const bodyHash = execHash(request, body);
+    const channelOpen = (await this.#channel.client()) !== undefined;
+    // from here to the journal's line without a pause: two calls with one key must not both find nothing
+    const known = this.#table.get(execId);
+    if (known && known.accepted.bodyHash !== bodyHash) {
+      throw DsecError.of('KEY_CONFLICT', `key '${request.key}' already names another command of this sandbox; choose a new key`, { details: { execId } });
+    }
+    if (!known && !channelOpen) throw DsecError.of('SANDBOX_ENDED', 'the sandbox has ended; create a new one');
+    this.#o.onActivity();
+    if (!known) return this.#table.accept(acceptedOf(request, execId, bodyHash, this.#o.clock.now()));
+    await this.#freshen(known);
+    return known;
+  }
+
+  async #known(execId: ExecId): Promise<Command> {
+    const command = this.#table.get(execId);
+    if (command) await this.#freshen(command);
+    if (!command || (!command.started && !command.starting)) {
+      throw DsecError.of('EXEC_NOT_FOUND', `no command ${execId} was started in this sandbox; start it with exec and the same key`);
+    }
+    return command;
+  }
+
+  /** What came from files may be old; asks Aether, once. */
+  async #freshen(command: Command): Promise<void> {
+    if (command.fresh || command.complete) return;
+    if (await this.#channel.client()) await this.#starter.refresh(command);
+    else if (command.started) this.#table.bury(command, this.#o.clock.now());
+  }
+
+  #refreshAll(): void {
+    for (const command of this.#table.live) {
+      command.fresh = false;
+      this.#freshen(command).catch(() => undefined); // whoever asks for this command tries again and is told
+    }
+  }
+
+  async #outcome(command: Command, deadlineMs: number): Promise<Outcome> {
+    for (let left = deadlineMs - this.#o.clock.monotonicMs(); !command.ended && left > 0; left = deadlineMs - this.#o.clock.monotonicMs()) {
+      await this.#wait(command, 'end', left);
+    }
+    const [stdout, stderr] = (['stdout', 'stderr'] as const).map((stream) => {
+      const bytes = Math.min(command.counts(stream).storedBytes, EXEC_LIMITS.inlineOutputBytes);
+      return this.#files.read(command.execId, stream, 0, bytes) ?? new Uint8Array(0);
+    }) as [Uint8Array, Uint8Array];
+    return { data: { exec: command.view, inline: { stdoutBytes: stdout.byteLength, stderrBytes: stderr.byteLength } }, body: [stdout, stderr] };
+  }
+
+  async #read(command: Command, { stream, offset, maxBytes, waitMs }: OpParsed<'read'>): Promise<OpResult<'read'>> {
+    const deadlineMs = this.#o.clock.monotonicMs() + waitMs;
+    const hasNews = (): boolean => command.counts(stream).storedBytes > offset || command.complete;
+    for (let left = waitMs; !hasNews() && left > 0; left = deadlineMs - this.#o.clock.monotonicMs()) await this.#wait(command, 'change', left);
+    return this.#slice(command, stream, offset, maxBytes);
+  }
+
+  #slice(command: Command, stream: OutputStream, offset: number, maxBytes: number): OpResult<'read'> {
+    const counts = command.counts(stream);
+    const wanted = Math.max(0, Math.min(maxBytes, counts.storedBytes - offset));
+    const bytes = this.#files.read(command.execId, stream, offset, wanted);
+    if (!bytes)
+      throw DsecError.of('OUTPUT_EXPIRED', `the ${stream} of command ${command.execId} is no longer kept; its result is`, {
+        details: { storedBytes: counts.storedBytes },
+      });
+    const eof = command.complete && offset + bytes.byteLength >= counts.storedBytes;
+    return { data: { offset, eof, summary: summaryOf(counts), ended: command.ended }, body: [bytes] };
+  }
+
+  async #wait(command: Command, until: 'change' | 'end', ms: number): Promise<void> {
+    if (this.#closed) throw closedError();
+    await command.wait(until, ms);
+  }
+
+  #onProgress(progress: Progress): void {
+    this.#table.peek(progress.execId)?.progress(progress);
+    const nowMs = this.#o.clock.monotonicMs();
+    if (nowMs - this.#lastOutputActivityMs < CHRONUS_LIMITS.activityIntervalMs) return;
+    this.#lastOutputActivityMs = nowMs;
+    this.#o.onActivity();
+  }
+
+  #onExit(exit: Exit): void {
+    const command = this.#table.peek(exit.execId);
+    if (!command) return;
+    command.fresh = true;
+    if (!command.ended && this.#o.oomKills && mayBeOutOfMemory(exit)) void this.#endWithCount(command, exit, this.#o.oomKills);
+    else this.#end(command, exit, false);
+  }
+
+  #end(command: Command, exit: Exit, oom: boolean): void {
+    command.end(exit, oom);
+    this.#table.settle(command);
+    this.#o.onActivity();
+  }
+
+  /** Where only the whole sandbox is counted: a SIGKILL that nobody asked for, and a count that has risen since the last one. */
+  async #endWithCount(command: Command, exit: Exit, oomKills: () => Promise<number>): Promise<void> {
+    const kills = await oomKills().catch(() => 0); // a count that cannot be had proves nothing
+    const oom = kills > this.#table.outOfMemorySeen();
+    if (oom) this.#table.noteOutOfMemory(command, kills);
+    this.#end(command, exit, oom);
+  }
+
+  #onGone(): void {
+    this.#table.load();
+    for (const command of [...this.#table.live]) if (command.started) this.#table.bury(command, this.#o.clock.now());
+    this.#o.onLost();
+  }
+}

@@ -1,0 +1,145 @@
+/** One command in memory: what is known of it, and who waits for more. No I/O. */
+import { DsecError } from '#bus/errors.ts';
+import type { ExecId } from '#bus/ids.ts';
+import type { ExecView, OutputStream } from '#bus/op/schema.ts';
+import type { TimestampMs } from '#bus/units.ts';
+import type { Exit, Progress, StreamCounts } from '../aether/wire.ts';
+import type { Accepted, JournalEntry } from './journal.ts';
+import { CHRONUS_LIMITS } from './limits.ts';
+import { endingOf, endingWithoutRecord, viewOf } from './result.ts';
+import type { Ending } from './result.ts';
+
+/** What a waiter waits for: that it runs, anything new, or the end. */
+export type Until = 'start' | 'change' | 'end';
+type Waiter = { readonly until: Until; readonly wake: (error?: Error) => void };
+
+const NOTHING: StreamCounts = { totalBytes: 0, storedBytes: 0 };
+
+export class Command {
+  readonly accepted: Accepted;
+  /** What is known comes from Aether itself since this Chronus is connected, not from an older file. */
+  fresh: boolean;
+  /** The one start under way; callers with the same key share it. */
+  starting: Promise<void> | undefined;
+  /** Order of stdin messages: each waits for the one before. */
+  stdinTail: Promise<unknown> = Promise.resolve();
+  readonly #waiters = new Set<Waiter>();
+  #counts: Record<OutputStream, StreamCounts> = { stdout: NOTHING, stderr: NOTHING };
+  #started: boolean;
+  #startedAt: TimestampMs;
+  #ending: Ending | undefined;
+  #oom = false;
+
+  constructor(accepted: Accepted, options: { readonly started: boolean; readonly fresh: boolean }) {
+    this.accepted = accepted;
+    this.fresh = options.fresh;
+    this.#started = options.started;
+    this.#startedAt = accepted.at;
+  }
+
+  /** An ended command, read back. */
+  static ended(entry: JournalEntry, exit: Exit | undefined): Command {
+    const command = new Command(entry.accepted, { started: true, fresh: false });
+    if (exit) command.end(exit, entry.oomKills > 0);
+    else command.endWithoutRecord(entry.diedAt === undefined ? 'infra' : 'sandbox_died', entry.diedAt ?? entry.accepted.at);
+    return command;
+  }
+
+  get execId(): ExecId {
+    return this.accepted.execId;
+  }
+
+  /** Aether has it, or had it. */
+  get started(): boolean {
+    return this.#started;
+  }
+
+  get running(): boolean {
+    return this.#started && this.#ending === undefined;
+  }
+
+  get ended(): boolean {
+    return this.#ending !== undefined;
+  }
+
+  /** Nothing will be written to its logs any more. */
+  get complete(): boolean {
+    return this.#ending !== undefined && !this.#ending.pipesOpen;
+  }
+
+  get view(): ExecView {
+    return viewOf({ execId: this.execId, startedAt: this.#startedAt, ...this.#counts }, this.#ending);
+  }
+
+  counts(stream: OutputStream): StreamCounts {
+    return this.#counts[stream];
+  }
+
+  markStarted(startedAtMs: number): void {
+    this.#started = true;
+    this.#startedAt = startedAtMs as TimestampMs;
+    this.#wake('start');
+  }
+
+  progress({ stdout, stderr, startedAtMs }: Progress): void {
+    this.#counts = { stdout, stderr };
+    this.markStarted(startedAtMs);
+    this.#wake('change');
+  }
+
+  /** Comes twice when a background child closes its pipes after the end. */
+  end(exit: Exit, oom: boolean): void {
+    this.progress(exit);
+    this.#oom ||= oom;
+    this.#ending = endingOf(exit, this.#oom);
+    this.#wake('end');
+  }
+
+  /** Whatever held its pipes is gone with the sandbox. */
+  sever(): void {
+    if (!this.#ending?.pipesOpen) return;
+    this.#ending = { ...this.#ending, pipesOpen: false };
+    this.#wake('change');
+  }
+
+  endWithoutRecord(reason: 'sandbox_died' | 'infra', at: TimestampMs): void {
+    this.#ending = endingWithoutRecord(reason, at);
+    this.#wake('end');
+  }
+
+  /** Resolves at the next event of that kind, after `ms`, or when `other` settles, whichever comes first. */
+  wait(until: Until, ms: number, other?: Promise<unknown>): Promise<void> {
+    if (this.#waiters.size >= CHRONUS_LIMITS.waitersPerCommand) {
+      throw DsecError.of(
+        'OVERLOADED',
+        `${CHRONUS_LIMITS.waitersPerCommand} callers already wait for command ${this.execId}; try again when some have their answer`,
+      );
+    }
+    return new Promise((resolve, reject) => {
+      const waiter: Waiter = {
+        until,
+        wake: (error) => {
+          clearTimeout(timer);
+          this.#waiters.delete(waiter);
+          if (error) reject(error);
+          else resolve();
+        },
+      };
+      const timer = setTimeout(() => waiter.wake(), ms);
+      this.#waiters.add(waiter);
+      other?.then(
+        () => waiter.wake(),
+        () => waiter.wake(),
+      );
+    });
+  }
+
+  /** Sends every waiter away with an error. */
+  dismiss(error: Error): void {
+    for (const waiter of this.#waiters) waiter.wake(error);
+  }
+
+  #wake(event: Until): void {
+    for (const waiter of this.#waiters) if (event === 'end' || waiter.until === event || waiter.until === 'start') waiter.wake();
+  }
+}

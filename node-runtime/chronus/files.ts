@@ -1,0 +1,66 @@
+/** The exec directory as Aether fills it: output logs, exit records. Small synchronous calls: the page cache answers in microseconds. */
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, readSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ExecId } from '#bus/ids.ts';
+import type { OutputStream } from '#bus/op/schema.ts';
+import { parseExitRecord } from '../aether/wire.ts';
+import type { Exit } from '../aether/wire.ts';
+
+const SUFFIX: Record<OutputStream, string> = { stdout: '.out', stderr: '.err' };
+const EMPTY = new Uint8Array(0);
+
+const isMissing = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'ENOENT';
+
+export class ExecFiles {
+  readonly #dir: string;
+
+  constructor(execDir: string) {
+    this.#dir = execDir;
+  }
+
+  /** Aether was asked to start it, and did not refuse. */
+  wasStarted(execId: ExecId): boolean {
+    return existsSync(join(this.#dir, `${execId}.out`));
+  }
+
+  exitOf(execId: ExecId): Exit | undefined {
+    try {
+      return parseExitRecord(readFileSync(join(this.#dir, `${execId}.exit`)));
+    } catch (error) {
+      if (isMissing(error)) return undefined;
+      throw error;
+    }
+  }
+
+  /** Names of all files, for one look at everything. */
+  names(): Set<string> {
+    try {
+      return new Set(readdirSync(this.#dir));
+    } catch (error) {
+      if (isMissing(error)) return new Set();
+      throw error;
+    }
+  }
+
+  /** Bytes of a log from `offset`: as many as are there, up to `maxBytes`. Undefined when the log is no longer kept. */
+  read(execId: ExecId, stream: OutputStream, offset: number, maxBytes: number): Uint8Array | undefined {
+    if (maxBytes === 0) return EMPTY;
+    let fd: number;
+    try {
+      fd = openSync(join(this.#dir, `${execId}${SUFFIX[stream]}`), 'r');
+    } catch (error) {
+      if (isMissing(error)) return undefined;
+      throw error;
+    }
+    try {
+      const bytes = Buffer.allocUnsafe(maxBytes);
+      return bytes.subarray(0, readSync(fd, bytes, 0, maxBytes, offset));
+    } finally {
+      closeSync(fd);
+    }
+  }
+
+  forget(execId: ExecId): void {
+    for (const suffix of ['.exit', '.err', '.out']) rmSync(join(this.#dir, `${execId}${suffix}`), { force: true });
+  }
+}

@@ -1,0 +1,20 @@
+/** Bounds of Chronus, per sandbox. Those that clients see are in `bus-schemas/limits.ts`. */
+import { EXEC_LIMITS } from '#bus/limits.ts';
+
+export const CHRONUS_LIMITS = {
+  /** Ended commands whose result stays in memory: what a client that just waited asks about next. Older ones are read from their files. */
+  recentCommands: 32,
+  /** Callers waiting on one command (wait, read, stdin); one more is told OVERLOADED. */
+  waitersPerCommand: 64,
+  /** Commands of one answer to `list`, newest first: 350 bytes each, a third of a message. */
+  listedCommands: 1_000,
+  /** Commands journalled before the oldest ended ones are forgotten, and how many are then kept: forgetting is rare and in bulk. */
+  journalEntries: EXEC_LIMITS.journalEntries,
+  journalEntriesKept: Math.floor(EXEC_LIMITS.journalEntries * 0.8),
+  /** Output is reported as activity at most this often. */
+  activityIntervalMs: 1_000,
+  /** How long a caller that wants no waiting still waits to learn that its command could be started. */
+  startPatienceMs: 5_000,
+  /** Tries at asking Aether for one start, each on a new connection, before the caller is told that the outcome is unknown. */
+  startTries: 3,
+} as const;

@@ -1,0 +1,87 @@
+/** From what the kernel and Aether say of a command's end to what a client is told. Pure. */
+import { constants } from 'node:os';
+import type { Fault, Retry } from '#bus/errors.ts';
+import type { ExecId } from '#bus/ids.ts';
+import type { ExecReason, ExecView, StreamSummary } from '#bus/op/schema.ts';
+import type { TimestampMs } from '#bus/units.ts';
+import type { Exit, StreamCounts } from '../aether/wire.ts';
+
+const SIGNAL_NAMES: ReadonlyMap<number, string> = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name.slice(3)]));
+const SIGNAL_MASK = 0x7f;
+const SIGNAL_EXIT_BASE = 128;
+export const SIGKILL = constants.signals.SIGKILL;
+
+/** Whose failure an end is, and whether the same command may be tried again. */
+const BLAME: Record<ExecReason, { readonly fault: Fault; readonly retry: Retry }> = {
+  exited: { fault: 'agent', retry: 'never' },
+  signaled: { fault: 'agent', retry: 'never' },
+  timeout: { fault: 'agent', retry: 'never' },
+  cancelled: { fault: 'agent', retry: 'never' },
+  oom: { fault: 'environment', retry: 'never' },
+  sandbox_died: { fault: 'infra', retry: 'later' },
+  infra: { fault: 'infra', retry: 'later' },
+};
+
+export type Ending = Pick<ExecView, 'endedAt' | 'exitCode' | 'signal' | 'reason' | 'fault' | 'retry' | 'pipesOpen'>;
+
+export const summaryOf = ({ totalBytes, storedBytes }: StreamCounts): StreamSummary => ({ totalBytes, storedBytes, truncated: totalBytes > storedBytes });
+
+const signalOf = (waitStatus: number): number => waitStatus & SIGNAL_MASK;
+
+/** What a shell would call the exit code: 128 + n for a death by signal n. */
+const exitCodeOf = (waitStatus: number): number => (signalOf(waitStatus) === 0 ? (waitStatus >> 8) & 0xff : SIGNAL_EXIT_BASE + signalOf(waitStatus));
+
+const reasonOf = ({ reason, waitStatus }: Exit, oom: boolean): ExecReason => {
+  if (oom || reason === 'oom') return 'oom';
+  if (reason === 'timeout') return 'timeout';
+  if (reason === 'killed') return 'cancelled';
+  return signalOf(waitStatus) === 0 ? 'exited' : 'signaled';
+};
+
+/** `oom`: the sandbox's own counter says so, where the kernel does not count per command. */
+export const endingOf = (exit: Exit, oom: boolean): Ending => {
+  const exitCode = exitCodeOf(exit.waitStatus);
+  const reason = reasonOf(exit, oom);
+  const signal = signalOf(exit.waitStatus);
+  const succeeded = reason === 'exited' && exitCode === 0;
+  return {
+    endedAt: exit.endedAtMs as TimestampMs,
+    exitCode,
+    signal: signal === 0 ? null : (SIGNAL_NAMES.get(signal) ?? `RT${signal}`),
+    reason,
+    fault: succeeded ? null : BLAME[reason].fault,
+    retry: succeeded ? null : BLAME[reason].retry,
+    pipesOpen: exit.pipesOpen,
+  };
+};
+
+/** An end that left no record: nobody knows how it went, and unknown is never 0. */
+export const endingWithoutRecord = (reason: 'sandbox_died' | 'infra', endedAt: TimestampMs): Ending => ({
+  endedAt,
+  exitCode: null,
+  signal: null,
+  reason,
+  ...BLAME[reason],
+  pipesOpen: false,
+});
+
+/** Whether this end may have been the kernel's out-of-memory killer: of the leader, or of a child whose shell passed it on. */
+export const mayBeOutOfMemory = (exit: Exit): boolean => exit.reason === 'ended' && exitCodeOf(exit.waitStatus) === SIGNAL_EXIT_BASE + SIGKILL;
+
+export type Running = { readonly execId: ExecId; readonly startedAt: TimestampMs; readonly stdout: StreamCounts; readonly stderr: StreamCounts };
+
+export const viewOf = ({ execId, startedAt, stdout, stderr }: Running, ending: Ending | undefined): ExecView => ({
+  execId,
+  state: ending ? 'ended' : 'running',
+  startedAt,
+  endedAt: null,
+  exitCode: null,
+  signal: null,
+  reason: null,
+  fault: null,
+  retry: null,
+  pipesOpen: false,
+  ...ending,
+  stdout: summaryOf(stdout),
+  stderr: summaryOf(stderr),
+});
