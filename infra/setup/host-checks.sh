@@ -27,7 +27,8 @@ check_node() {
     return 0
   fi
   local version
-  version=$(node --version 2>/dev/null | tr -d v)
+  version=$(node --version 2>/dev/null || true)
+  version=${version#v}
   at_least "${version:-0}" $MIN_NODE || missing "Node ${version:-that does not start} is too old: install Node >= $MIN_NODE"
   have npm || missing 'npm is not on PATH: install the npm that belongs to Node'
 }

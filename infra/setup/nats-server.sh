@@ -23,15 +23,16 @@ nats_is_adequate() {
 }
 
 fetch_nats_server() {
-  local keyring=/usr/share/keyrings/debian-archive-keyring.gpg base program work=$CACHE/apt
-  [ -f $keyring ] || { echo "no $keyring: apt-get install debian-archive-keyring"; return 1; }
+  local keyring base program work=$CACHE/apt
+  keyring=$(ls /usr/share/keyrings/debian-archive-keyring.gpg /usr/share/keyrings/debian-archive-keyring.pgp 2>/dev/null | head -n 1)
+  [ -n "$keyring" ] || { echo 'no Debian keyring in /usr/share/keyrings: apt-get install debian-archive-keyring'; return 1; }
   base=$(debian_base_uri)
   [ -n "$base" ] || { apt-get update && base=$(debian_base_uri); }
   [ -n "$base" ] || { echo 'apt has no source for the Debian archive, component main'; return 1; }
 
   rm -rf "$work"
   mkdir -p "$work/sources" "$work/lists/partial" "$work/archives/partial" "$work/download"
-  printf 'Types: deb\nURIs: %s\nSuites: unstable\nComponents: main\nSigned-By: %s\n' "$base" $keyring >"$work/sources/unstable.sources"
+  printf 'Types: deb\nURIs: %s\nSuites: unstable\nComponents: main\nSigned-By: %s\n' "$base" "$keyring" >"$work/sources/unstable.sources"
   private_apt update || return 1
   (cd "$work/download" && private_apt download nats-server) || return 1
   dpkg-deb -x "$work"/download/nats-server_*.deb "$work/root" || return 1

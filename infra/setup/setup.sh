@@ -27,10 +27,12 @@ begun=$(date +%s%N)
 check_host
 stop_if_missing
 
-mkdir -p "$CACHE/log" "$CACHE/stamps" "$CACHE/bin"
-# Two set-ups at once (a test beside a demo) would unpack over each other.
-exec 9>"$CACHE/setup.lock"
-flock -n 9 || { say waiting 'another set-up is running'; flock 9; }
+if [ "$CHECK_ONLY" = 0 ]; then
+  mkdir -p "$CACHE/log" "$CACHE/stamps" "$CACHE/bin"
+  # Two set-ups at once (a test beside a demo) would unpack over each other.
+  exec 9>"$CACHE/setup.lock"
+  flock -n 9 || { say waiting 'another set-up is running'; flock 9; }
+fi
 
 install_packages
 provide_nats_server

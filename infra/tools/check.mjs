@@ -6,12 +6,13 @@
  *   node infra/tools/check.mjs --static   lint, types and boundaries only
  */
 import { spawn } from 'node:child_process';
-import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT } from './bundle.mjs';
 import { watchForLeaks } from './leaks.mjs';
 
 const SOURCES = ['bus-schemas', 'actors', 'storage-adapters', 'node-runtime', 'sdk', 'infra', 'test'];
+const KINDS = /\.(unit|prop|int|contract|kernel|e2e|chaos)\.spec\.ts$/;
 const tool = (name) => join(ROOT, 'node_modules/.bin', name);
 
 const STATIC_CHECKS = [
@@ -34,8 +35,18 @@ const run = ([program, ...args], { capture = false } = {}) =>
 
 const heading = (text) => process.stdout.write(`\n── ${text}\n`);
 
+/** A test file whose name says no kind belongs to no project of vitest.config.ts and would never run. */
+const unnamedTests = () =>
+  SOURCES.flatMap((folder) =>
+    existsSync(join(ROOT, folder)) ? readdirSync(join(ROOT, folder), { recursive: true }).map((file) => join(folder, file)) : [],
+  ).filter((file) => file.endsWith('.spec.ts') && !KINDS.test(file));
+
 const staticChecks = async () => {
   const total = { passed: 0, failed: 0 };
+  heading('every test file names its kind');
+  const unnamed = unnamedTests();
+  total[unnamed.length === 0 ? 'passed' : 'failed'] += 1;
+  for (const file of unnamed) process.stdout.write(`FAILED: ${file} would never run; name it .unit, .prop, .int, .contract, .kernel, .e2e or .chaos\n`);
   for (const { name, command } of STATIC_CHECKS) {
     heading(name);
     const { ok } = await run(command);
