@@ -8,7 +8,7 @@
  * | storage-adapters | bus-schemas, actors/ports, drivers |
  * | sdk | bus-schemas, the NATS client, its CLI's libraries |
  * | simulations | bus-schemas, actors, storage-adapters/memory |
- * | infra | bus-schemas, the NATS client |
+ * | infra | bus-schemas, the NATS client (the demo puts everything together, like node-runtime/bin) |
  * | node-runtime | everything above |
  *
  * Tests may import what they test with: fast-check, vitest, test/.
@@ -72,13 +72,6 @@ export default {
     {
       ...only('infra', 'Set-up and the embedded server know the contract only; the demo is a client.', '^bus-schemas/', packages('@nats-io', 'zod', 'esbuild')),
       from: { path: '^infra/', pathNot: [TEST, '^infra/demo/'] },
-    },
-    {
-      name: 'infra-demo-imports',
-      comment: 'The demo uses the platform as a user does: SDK and programs.',
-      severity: 'error',
-      from: { path: '^infra/demo/' },
-      to: { path: '^(actors|storage-adapters|node-runtime/roles)/' },
     },
     {
       name: 'no-io-in-actors',
