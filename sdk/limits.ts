@@ -21,7 +21,8 @@ export const SDK_LIMITS = {
   /** How long the owner of a sandbox may stay silent before a data-plane call gives up: an Edge restart takes seconds. */
   outageMs: 60_000,
   retryFirstMs: 20,
-  retryMaxMs: 500,
+  /** What a restart of the other side may be noticed late by. */
+  retryMaxMs: 250,
 
   /** Long polls of the data plane grow from the first to the last: a poll that died with its Edge is asked again after it. */
   longPollFirstMs: 2_000,

@@ -1,0 +1,166 @@
+/** `dsec run`: makes sandboxes, and may run one command in each. */
+import type { Command as Cli } from 'commander';
+import { DsecError, ERRORS } from '#bus/errors.ts';
+import type { DsecClient } from '../../client.ts';
+import { forEachLimited } from '../../concurrency.ts';
+import type { ExecOptions } from '../../exec/exec-options.ts';
+import type { ExecResult } from '../../exec/exec-result.ts';
+import type { Group } from '../../group.ts';
+import type { RunOptions } from '../../run-options.ts';
+import type { Sandbox } from '../../sandbox.ts';
+import { CLI_LIMITS } from '../limits.ts';
+import { complain, printJson, printLine, printTable, write } from '../output.ts';
+import { collect, millisecondsOf, numberOf, pairsOf, wordsOf } from '../parse.ts';
+import { type CommonFlags, act, withCommonOptions } from '../session.ts';
+import { exitCodeOf, streamCommand } from '../stream-command.ts';
+
+type Flags = CommonFlags & {
+  readonly workspace?: string[];
+  readonly toolkit?: string[];
+  readonly memory?: string;
+  readonly cpus?: string;
+  readonly pids?: string;
+  readonly ttl?: string;
+  readonly idle?: string;
+  readonly allow?: string[];
+  readonly deny?: string[];
+  readonly user?: string;
+  readonly env?: string[];
+  readonly label?: string[];
+  readonly hostname?: string;
+  readonly backend?: string;
+  readonly key?: string;
+  readonly count: string;
+  readonly createTimeout?: string;
+  readonly timeout?: string;
+  readonly interactive?: boolean;
+  readonly keep?: boolean;
+  readonly rm?: boolean;
+};
+
+export const registerRun = (program: Cli): void => {
+  const command = program
+    .command('run')
+    .description('make a sandbox and, when a command follows, run it there and stop the sandbox afterwards')
+    .argument('<image>', 'base layer, by name or sha256:<digest>')
+    .argument('[command...]', 'program and its arguments')
+    .option('-w, --workspace <layer>', 'layer above the base; repeatable, lowest first', collect)
+    .option('-t, --toolkit <layer>', 'layer above the workspaces; repeatable, lowest first', collect)
+    .option('-m, --memory <MiB>', 'hard memory limit')
+    .option('-c, --cpus <cores>', 'CPU limit, such as 0.5')
+    .option('--pids <n>', 'limit of processes and threads')
+    .option('--ttl <seconds>', 'life in total, from creation')
+    .option('--idle <seconds>', 'stop it after this long without a command')
+    .option('--allow <destination>', 'network destination that may be reached; repeatable', collect)
+    .option('--deny <destination>', 'network destination that may not be reached; repeatable', collect)
+    .option('-u, --user <user>', 'user that commands run as: name, uid or uid:gid')
+    .option('-e, --env <KEY=VALUE>', 'environment variable; repeatable', collect)
+    .option('-l, --label <KEY=VALUE>', 'label to find it by; repeatable', collect)
+    .option('--hostname <name>', 'host name inside')
+    .option('--backend <name>', 'container, microvm, vm or fncall')
+    .option('--key <key>', 'name of this create: the same key never makes a second sandbox')
+    .option('-n, --count <n>', 'make this many equal sandboxes', '1')
+    .option('--create-timeout <seconds>', 'how long to wait until it runs')
+    .option('--timeout <seconds>', 'time limit of the command')
+    .option('-i, --interactive', 'pass our stdin to the command')
+    .option('--keep', 'leave the sandbox running after the command')
+    .option('--rm', 'after the command also forget the record of the sandbox')
+    .passThroughOptions()
+    .addHelpText('after', EXAMPLES)
+    .action((image: string, words: string[], flags: Flags) => act(flags, (dsec) => run(dsec, image, wordsOf(words), flags)));
+  withCommonOptions(command);
+};
+
+const EXAMPLES = `
+Options come before the image; what follows it is the command. Exit code: the command's own, 124 when --timeout was over,
+else by the error's code. --json prints one document per sandbox in place of the output.
+
+Examples:
+  dsec run debian                                    prints the id of a new sandbox
+  dsec run debian -- sh -c 'echo hello world'        runs it and stops the sandbox
+  dsec run --keep -m 4096 -c 4 --idle 300 --allow pypi -w repo debian -- make test
+  dsec run -n 32 --label job=nightly debian          32 sandboxes; find them with dsec ls --label job=nightly
+  tar c . | dsec run -i debian -- tar t              with our stdin
+`;
+
+const run = async (dsec: DsecClient, image: string, words: readonly string[], flags: Flags): Promise<number> => {
+  if (words.length === 0 && (flags.rm || flags.keep || flags.interactive || flags.timeout !== undefined))
+    throw DsecError.of('INVALID_ARGUMENT', '--rm, --keep, -i and --timeout belong to a command; add one: dsec run [options] IMAGE -- COMMAND');
+  if (flags.rm && flags.keep) throw DsecError.of('INVALID_ARGUMENT', '--rm and --keep contradict each other; give one of them');
+  const options = optionsOf(image, flags);
+  const wait = { timeoutMs: millisecondsOf('create-timeout', flags.createTimeout) };
+  const count = numberOf('count', flags.count) ?? 1;
+  if (count === 1 && words.length > 0) return runOne(await dsec.runContainer(options, wait), words, flags);
+  const group = await dsec.runContainers(options, { ...wait, count });
+  const code = words.length > 0 ? await runInEach(group, words, flags) : await printIds(group.sandboxes, flags);
+  for (const { index, error } of group.failures) await complain(`${error.code}: sandbox ${index}: ${error.message}`);
+  const failure = group.failures[0];
+  return failure ? ERRORS[failure.error.code].exit : code;
+};
+
+const optionsOf = (image: string, flags: Flags): RunOptions => {
+  const rules = [...(flags.allow ?? []).map((name) => [name, true] as const), ...(flags.deny ?? []).map((name) => [name, false] as const)];
+  return {
+    image,
+    workspaces: flags.workspace,
+    toolkits: flags.toolkit,
+    memoryLimitMb: numberOf('memory', flags.memory),
+    cpuCoresLimit: numberOf('cpus', flags.cpus),
+    pidsLimit: numberOf('pids', flags.pids),
+    ttlTotal: numberOf('ttl', flags.ttl),
+    ttlRunningStop: numberOf('idle', flags.idle),
+    networkRules: rules.length > 0 ? Object.fromEntries(rules) : undefined,
+    initUser: flags.user,
+    env: pairsOf('env', flags.env),
+    labels: pairsOf('label', flags.label),
+    hostname: flags.hostname,
+    backend: flags.backend as RunOptions['backend'],
+    key: flags.key as RunOptions['key'],
+  };
+};
+
+const printIds = async (sandboxes: readonly Sandbox[], flags: Flags): Promise<number> => {
+  for (const sandbox of sandboxes) await (flags.json ? printJson(sandbox.state) : printLine(sandbox.id));
+  return 0;
+};
+
+const runOne = async (sandbox: Sandbox, words: readonly string[], flags: Flags): Promise<number> => {
+  const timeoutMs = millisecondsOf('timeout', flags.timeout);
+  try {
+    if (flags.json) return await printResult(sandbox, await sandbox.exec(words, { timeoutMs }));
+    const command = await sandbox.start(words, { timeoutMs, stdin: flags.interactive ? 'open' : undefined });
+    return await streamCommand(command, { interactive: flags.interactive === true });
+  } finally {
+    await end(sandbox, flags);
+  }
+};
+
+const runInEach = async (group: Group, words: readonly string[], flags: Flags): Promise<number> => {
+  const options: ExecOptions = { timeoutMs: millisecondsOf('timeout', flags.timeout) };
+  const rows: unknown[][] = [];
+  let worst = 0;
+  await forEachLimited(group.sandboxes, CLI_LIMITS.commandsAtOnce, async (sandbox) => {
+    try {
+      const result = await sandbox.exec(words, options);
+      worst = Math.max(worst, flags.json ? await printResult(sandbox, result) : await exitCodeOf(result));
+      rows.push([sandbox.id, result.exitCode, result.reason, lastLine(result)]);
+    } finally {
+      await end(sandbox, flags);
+    }
+  });
+  if (!flags.json) await printTable(['SANDBOX', 'EXIT', 'REASON', 'LAST LINE'], rows);
+  return worst;
+};
+
+const lastLine = (result: ExecResult): string => result.stdout.trimEnd().split('\n').at(-1) ?? '';
+
+const printResult = async (sandbox: Sandbox, result: ExecResult): Promise<number> => {
+  const { execId, exitCode, signal, reason, fault, retry, stdout, stderr, stdoutTotalBytes, stderrTotalBytes, truncated } = result;
+  await write(process.stdout, `${JSON.stringify({ sandboxId: sandbox.id, execId, exitCode, signal, reason, fault, retry, stdout, stderr, stdoutTotalBytes, stderrTotalBytes, truncated })}\n`);
+  return exitCodeOf(result);
+};
+
+const end = async (sandbox: Sandbox, flags: Flags): Promise<void> => {
+  if (flags.keep) await complain(`sandbox ${sandbox.id} goes on; end it with dsec stop ${sandbox.id}`);
+  else await (flags.rm ? sandbox.delete() : sandbox.stop());
+};

@@ -1,0 +1,9 @@
+/** Bounds of the client commands. */
+export const CLI_LIMITS = {
+  /** Sandboxes that `stop --all` and the like work on at one time. */
+  sandboxesAtOnce: 16,
+  /** Commands of `run --count` under way at one time. */
+  commandsAtOnce: 32,
+  /** Longest value shown in one cell of a table; `--json` shows all of it. */
+  cellLength: 60,
+} as const;
