@@ -28,7 +28,26 @@ const decoded = <T>(decode: () => T): T | undefined => {
 /** A good message with one value, somewhere, replaced, removed or added. */
 const hostile = fc.oneof(
   fc.jsonValue({ maxDepth: 3 }),
-  fc.constantFrom<unknown>(-1, 0, 1.5, 1e308, Number.MAX_SAFE_INTEGER + 2, '', '\u0000', 'a\nb', '../..', '*', '>', 'x'.repeat(300), [], {}, null, true, '__proto__', { __proto__: 1 }),
+  fc.constantFrom<unknown>(
+    -1,
+    0,
+    1.5,
+    1e308,
+    Number.MAX_SAFE_INTEGER + 2,
+    '',
+    '\u0000',
+    'a\nb',
+    '../..',
+    '*',
+    '>',
+    'x'.repeat(300),
+    [],
+    {},
+    null,
+    true,
+    '__proto__',
+    { __proto__: 1 },
+  ),
 );
 const mutated = (message: unknown) =>
   fc.tuple(fc.array(fc.nat(30), { minLength: 1, maxLength: 6 }), hostile, fc.constantFrom('replace', 'remove', 'add')).map(([path, value, how]) => {
@@ -76,8 +95,14 @@ describe('decoding is total', () => {
   test('over commands and commits with something wrong in them', () => {
     const commands = fc.oneof(...samplesOf('command').map(mutated));
     const commits = fc.oneof(...samplesOf('commit').map(mutated));
-    fc.assert(fc.property(commands, (message) => void decoded(() => decodeCommand(JSON.stringify(message)))), RUNS);
-    fc.assert(fc.property(commits, (message) => void decoded(() => decodeCommit(JSON.stringify(message)))), RUNS);
+    fc.assert(
+      fc.property(commands, (message) => void decoded(() => decodeCommand(JSON.stringify(message)))),
+      RUNS,
+    );
+    fc.assert(
+      fc.property(commits, (message) => void decoded(() => decodeCommit(JSON.stringify(message)))),
+      RUNS,
+    );
   });
 
   test('over what clients send to the API and to operations', () => {
@@ -87,7 +112,10 @@ describe('decoding is total', () => {
     ] as const)
       for (const [name, { request }] of Object.entries(table)) {
         const sample = SAMPLES[group]?.[`${name}.request`];
-        fc.assert(fc.property(mutated(sample), (message) => void request.safeParse(message)), { numRuns: 200 });
+        fc.assert(
+          fc.property(mutated(sample), (message) => void request.safeParse(message)),
+          { numRuns: 200 },
+        );
       }
     for (const name of ['constructor', '__proto__', 'toString', '']) expect([isApiVerb(name), isOpName(name)]).toEqual([false, false]);
   });

@@ -25,7 +25,17 @@ describe('the registry', () => {
   });
 
   test('nobody is scored for what the platform did', () => {
-    for (const code of ['NO_CAPACITY', 'NODE_FULL', 'SANDBOX_LOST', 'LAUNCH_FAILED', 'EDGE_UNAVAILABLE', 'BUS_UNAVAILABLE', 'INTERNAL', 'DEADLINE_EXCEEDED'] as const) expect(ERRORS[code].fault, code).toBe('infra');
+    for (const code of [
+      'NO_CAPACITY',
+      'NODE_FULL',
+      'SANDBOX_LOST',
+      'LAUNCH_FAILED',
+      'EDGE_UNAVAILABLE',
+      'BUS_UNAVAILABLE',
+      'INTERNAL',
+      'DEADLINE_EXCEEDED',
+    ] as const)
+      expect(ERRORS[code].fault, code).toBe('infra');
   });
 });
 

@@ -12,7 +12,11 @@ import { READERS, SAMPLES } from './testing/samples.ts';
 
 type Fixture = { readonly input: unknown; readonly decoded: unknown };
 const FOLDER = join(import.meta.dirname, 'fixtures');
-const files = readdirSync(FOLDER).map((file) => ({ file, kind: file.split('.')[0] ?? '', fixtures: Object.entries(JSON.parse(readFileSync(join(FOLDER, file), 'utf8')) as Record<string, Fixture>) }));
+const files = readdirSync(FOLDER).map((file) => ({
+  file,
+  kind: file.split('.')[0] ?? '',
+  fixtures: Object.entries(JSON.parse(readFileSync(join(FOLDER, file), 'utf8')) as Record<string, Fixture>),
+}));
 const HINT = 'run: node bus-schemas/testing/record-fixtures.mjs';
 
 describe.each(files)('$file', ({ kind, fixtures }) => {
@@ -29,14 +33,19 @@ test('every sample is recorded', () => {
 });
 
 test('every command, event, state, verb and operation has a sample', () => {
-  const typesOf = (union: { readonly options: readonly { readonly shape: { readonly type: { readonly value: string } } }[] }) => union.options.map((o) => o.shape.type.value);
+  const typesOf = (union: { readonly options: readonly { readonly shape: { readonly type: { readonly value: string } } }[] }) =>
+    union.options.map((o) => o.shape.type.value);
   const namesOf = (...kinds: string[]) => kinds.flatMap((kind) => Object.keys(SAMPLES[kind] ?? {})).sort();
   expect(namesOf('sandbox-command', 'sandbox-bus-command')).toEqual(typesOf(SandboxCommand).sort());
   expect(namesOf('sandbox-bus-command')).toEqual(typesOf(SandboxBusCommand).sort());
   expect(namesOf('request-bus-command')).toEqual(typesOf(RequestBusCommand).sort());
   expect(namesOf('edge-command')).toEqual(typesOf(EdgeCommand).sort());
   expect(namesOf('state')).toEqual(Object.keys(RECORDS).sort());
-  expect(namesOf('event')).toEqual(Object.entries(RECORDS).flatMap(([kind, { event }]) => typesOf(event).map((type) => `${kind}.${type}`)).sort());
+  expect(namesOf('event')).toEqual(
+    Object.entries(RECORDS)
+      .flatMap(([kind, { event }]) => typesOf(event).map((type) => `${kind}.${type}`))
+      .sort(),
+  );
   const sides = (names: readonly string[]) => names.flatMap((name) => [`${name}.request`, `${name}.response`]).sort();
   expect(namesOf('api')).toEqual(sides(Object.keys(API)));
   expect(namesOf('op')).toEqual(sides(Object.keys(OPS)));

@@ -69,10 +69,13 @@ describe('ids say where their actor lives', () => {
 });
 
 describe('names', () => {
-  test.each(['', 'A', '-a', '_a', 'a b', 'a.b', 'a*', 'a>', 'a\n', 'ä', 'x'.repeat(ID_LIMITS.nameLength + 1), '../a', 'a\u0000'])('%j is no project and no edge', (name) => {
-    expect(ProjectName.safeParse(name).success).toBe(false);
-    expect(EdgeName.safeParse(name).success).toBe(false);
-  });
+  test.each(['', 'A', '-a', '_a', 'a b', 'a.b', 'a*', 'a>', 'a\n', 'ä', 'x'.repeat(ID_LIMITS.nameLength + 1), '../a', 'a\u0000'])(
+    '%j is no project and no edge',
+    (name) => {
+      expect(ProjectName.safeParse(name).success).toBe(false);
+      expect(EdgeName.safeParse(name).success).toBe(false);
+    },
+  );
 
   test.each([
     [SandboxId, `sb-3-${'0'.repeat(19)}-edge-1`],
@@ -108,7 +111,15 @@ describe('names', () => {
 describe('the body hash', () => {
   const json = fc.jsonValue({ maxDepth: 4 });
   const reversed = (value: unknown): unknown =>
-    Array.isArray(value) ? value.map(reversed) : value !== null && typeof value === 'object' ? Object.fromEntries(Object.entries(value).reverse().map(([k, v]) => [k, reversed(v)])) : value;
+    Array.isArray(value)
+      ? value.map(reversed)
+      : value !== null && typeof value === 'object'
+        ? Object.fromEntries(
+            Object.entries(value)
+              .reverse()
+              .map(([k, v]) => [k, reversed(v)]),
+          )
+        : value;
 
   test('does not depend on the order of fields, and does on everything else', () => {
     fc.assert(
@@ -120,7 +131,13 @@ describe('the body hash', () => {
     );
   });
   const sorted = (value: unknown): unknown =>
-    Array.isArray(value) ? value.map(sorted) : value !== null && typeof value === 'object' ? Object.entries(value).sort(([x], [y]) => (x < y ? -1 : 1)).map(([k, v]) => [k, sorted(v), '{}']) : value;
+    Array.isArray(value)
+      ? value.map(sorted)
+      : value !== null && typeof value === 'object'
+        ? Object.entries(value)
+            .sort(([x], [y]) => (x < y ? -1 : 1))
+            .map(([k, v]) => [k, sorted(v), '{}'])
+        : value;
 
   test('tells a list from its order', () => expect(bodyHashOf({ argv: ['a', 'b'] })).not.toBe(bodyHashOf({ argv: ['b', 'a'] })));
 });

@@ -78,7 +78,8 @@ describe('addresses and subjects', () => {
           [edgeCommandFilter(edge), edgeCommandSubject(edge, id)],
           [edgeCommandFilter(edge), edgeCommandSubject(edge, '_')],
           [opFilter(edge), opSubject(project, id, 'exec')],
-        ] as const) expect(matches(filter, subject)).toBe(true);
+        ] as const)
+          expect(matches(filter, subject)).toBe(true);
         expect(matches(edgeCommandFilter(other), edgeCommandSubject(edge, id))).toBe(false);
         expect(matches(opFilter(other), opSubject(project, id, 'exec'))).toBe(false);
         expect(parseOpSubject(opSubject(project, id, 'exec'))).toEqual({ project, edge, sandbox: id, op: 'exec' });
@@ -112,8 +113,13 @@ describe('parsers', () => {
     );
   });
 
-  test.each(['dsec.ev.0.acme.sandbox.edge-1', 'dsec.ev.0.acme.sandbox.edge-1.id.more', 'dsec.ev.0.acme.robot._.id', 'dsec.ev.00.acme.request._.id', 'dsec.ev.0.Acme.request._.id', 'other.ev.0.acme.request._.id', 'dsec.cmd.0.acme.request._.id'])(
-    '%s is no commit subject',
-    (subject) => expect(parseCommitSubject(subject)).toBeUndefined(),
-  );
+  test.each([
+    'dsec.ev.0.acme.sandbox.edge-1',
+    'dsec.ev.0.acme.sandbox.edge-1.id.more',
+    'dsec.ev.0.acme.robot._.id',
+    'dsec.ev.00.acme.request._.id',
+    'dsec.ev.0.Acme.request._.id',
+    'other.ev.0.acme.request._.id',
+    'dsec.cmd.0.acme.request._.id',
+  ])('%s is no commit subject', (subject) => expect(parseCommitSubject(subject)).toBeUndefined());
 });

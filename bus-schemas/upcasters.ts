@@ -27,6 +27,8 @@ export const upcast = (kind: string, message: Versioned, what: string, steps: re
   const version = message.v;
   if (typeof version !== 'number' || !Number.isInteger(version) || version < 1) throw DsecError.of('MALFORMED_MESSAGE', `${what} has no integer version "v"`);
   if (version > newest)
-    throw DsecError.of('UNSUPPORTED_VERSION', `${what} has version ${version}, this program reads up to ${newest}; upgrade it`, { details: { version, newest } });
+    throw DsecError.of('UNSUPPORTED_VERSION', `${what} has version ${version}, this program reads up to ${newest}; upgrade it`, {
+      details: { version, newest },
+    });
   return steps.slice(version - 1).reduce((m, step) => step(m), message);
 };

@@ -41,7 +41,7 @@ const register = (state: EdgeState | null, { instance, capacity, backends, lease
 };
 
 const renew = (state: EdgeState | null, { generation, instance, leaseMs }: Of<'RenewLease'>, { address, at }: DecisionContext): EdgeDecision => {
-  if (!state || state.status !== 'active' || state.generation !== generation || state.instance !== instance) return fenced(state, address.id, generation);
+  if (state?.status !== 'active' || state.generation !== generation || state.instance !== instance) return fenced(state, address.id, generation);
   const refused = refusedLease(leaseMs);
   if (refused) return refused;
   const leaseUntil = addMs(at, leaseMs);
@@ -69,5 +69,9 @@ const fenced = (state: EdgeState | null, name: string, generation: number): Edge
 const refusedLease = (leaseMs: DurationMs): EdgeDecision | undefined => {
   const { leaseMsMin, leaseMsMax } = EDGE_ACTOR_LIMITS;
   if (leaseMs >= leaseMsMin && leaseMs <= leaseMsMax) return undefined;
-  return reject(wireError('LIMIT_OUT_OF_RANGE', `a lease of ${leaseMs} ms is not between ${leaseMsMin} and ${leaseMsMax} ms`, { details: { leaseMs, leaseMsMin, leaseMsMax } }));
+  return reject(
+    wireError('LIMIT_OUT_OF_RANGE', `a lease of ${leaseMs} ms is not between ${leaseMsMin} and ${leaseMsMax} ms`, {
+      details: { leaseMs, leaseMsMin, leaseMsMax },
+    }),
+  );
 };

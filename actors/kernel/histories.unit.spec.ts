@@ -47,6 +47,15 @@ describe.each(SHELVES)('$kind', ({ kind, stories }) => {
 
 test('the recorded histories hold every event of every kind', () => {
   const seen = new Set(SHELVES.flatMap(({ kind }) => filesOf(kind).flatMap((f) => f.lines.flatMap((line) => decodeCommit(line).events.map((e) => e.type)))));
-  for (const type of ['SandboxForgetting', 'SandboxStopRetried', 'SandboxLivesExtended', 'SandboxTransitionFailed', 'SandboxUnplaceable', 'EdgeLost', 'EdgeRetired']) expect(seen).toContain(type);
+  for (const type of [
+    'SandboxForgetting',
+    'SandboxStopRetried',
+    'SandboxLivesExtended',
+    'SandboxTransitionFailed',
+    'SandboxUnplaceable',
+    'EdgeLost',
+    'EdgeRetired',
+  ])
+    expect(seen).toContain(type);
   expect(seen.size).toBe(17 + 3 + 4);
 });

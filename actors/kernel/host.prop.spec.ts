@@ -30,7 +30,13 @@ class Writer {
   command(token: number, command: Add): void {
     this.results.set(token, []);
     const commandId = `cmd-${token}`;
-    this.#step({ type: 'command', address, command, token, meta: { commandId, correlationId: commandId, principal: 'tester', at: (1_000 + token) as TimestampMs } });
+    this.#step({
+      type: 'command',
+      address,
+      command,
+      token,
+      meta: { commandId, correlationId: commandId, principal: 'tester', at: (1_000 + token) as TimestampMs },
+    });
   }
 
   /** One wanted piece of I/O happens; its answer is on the way. */
@@ -97,7 +103,10 @@ const play = (moves: readonly Move[], writerCount: number, keyOf: (token: number
 const checkLog = (log: ModelLog): Counter | null => {
   const commits = log.history(address).map((s) => s.commit);
   expect(commits.map((c) => c.version)).toEqual(commits.map((_, i) => i + 1));
-  const state = fold<Counter, Added>(counterDefinition, commits.flatMap((c) => c.events as unknown as Added[]));
+  const state = fold<Counter, Added>(
+    counterDefinition,
+    commits.flatMap((c) => c.events as unknown as Added[]),
+  );
   expect(commits.at(-1)?.state ?? null).toEqual(state);
   return state;
 };

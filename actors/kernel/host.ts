@@ -7,27 +7,15 @@
  *
  * Does not decide: when to retry (the driver waits), which effects already run (the driver compares keys), what time it is.
  */
-import { createHash } from 'node:crypto';
 import type { Commit } from '#bus/envelope.ts';
-import { COMMIT_VERSION } from '#bus/envelope.ts';
-import type { WireError } from '#bus/errors.ts';
-import { toWireError, wireError } from '#bus/errors.ts';
+import { toWireError, type WireError, wireError } from '#bus/errors.ts';
 import { type ActorAddress, commitSubject } from '#bus/subjects.ts';
-import type { TimestampMs } from '#bus/units.ts';
 import type { AppendOutcome, AppendRequest, StoredCommit } from '../ports/event-log.ts';
+import { appendRequestOf, type CommandMeta, isSameCommand } from './commit.ts';
 import type { ActorDefinition, Deadline, Effect } from './definition.ts';
 import { KERNEL_LIMITS } from './limits.ts';
 
-/** Where a command comes from and when; `sequence` is its place in COMMANDS when it was taken from there. */
-export type CommandMeta = {
-  readonly commandId: string;
-  readonly correlationId: string;
-  readonly causationId?: string | undefined;
-  readonly principal: string;
-  readonly traceparent?: string | undefined;
-  readonly at: TimestampMs;
-  readonly sequence?: number | undefined;
-};
+export type { CommandMeta } from './commit.ts';
 
 export type CommandResult =
   | { readonly ok: true; readonly decision: 'accepted'; readonly version: number; readonly commit: Commit }
@@ -45,7 +33,15 @@ export type HostOutput<S, F> =
   | { readonly type: 'append'; readonly request: AppendRequest; readonly repetition: number }
   | { readonly type: 'reply'; readonly token: number; readonly result: CommandResult }
   /** The state is durable: start the effects that do not run yet, stop the timers that are not listed any more. */
-  | { readonly type: 'adopted'; readonly address: ActorAddress; readonly state: S; readonly stored: StoredCommit; readonly effects: readonly F[]; readonly deadlines: readonly Deadline[]; readonly over: boolean };
+  | {
+      readonly type: 'adopted';
+      readonly address: ActorAddress;
+      readonly state: S;
+      readonly stored: StoredCommit;
+      readonly effects: readonly F[];
+      readonly deadlines: readonly Deadline[];
+      readonly over: boolean;
+    };
 
 type Waiting<C> = { readonly command: C; readonly meta: CommandMeta; readonly token: number; conflicts: number };
 type Appending<S> = { readonly request: AppendRequest; readonly state: S; repetition: number; conflict: WireError | null };
@@ -148,11 +144,16 @@ export class ActorHost<S extends object, C extends { readonly type: string }, E 
     const head = actor.mailbox[0];
     if (!head) return;
     let result: CommandResult;
-    if (stored && isSameCommit(stored.commit, tried.request.commit)) result = { ok: true, decision: 'accepted', version: stored.commit.version, commit: stored.commit };
+    if (stored && isSameCommand(stored.commit, tried.request.commit))
+      result = { ok: true, decision: 'accepted', version: stored.commit.version, commit: stored.commit };
     else if (head.conflicts < KERNEL_LIMITS.conflictRetries) return;
     // Nothing to read, and yet something in the way: a tombstone.
     else if (!stored && tried.request.expectedSequence === 0) result = { ok: false, error: this.#definition.forgotten(address) };
-    else result = { ok: false, error: tried.conflict ?? wireError('INTERNAL', `${address.kind} ${address.id} was written by others ${head.conflicts} times in a row`) };
+    else
+      result = {
+        ok: false,
+        error: tried.conflict ?? wireError('INTERNAL', `${address.kind} ${address.id} was written by others ${head.conflicts} times in a row`),
+      };
     actor.mailbox.shift();
     out.push({ type: 'reply', token: head.token, result });
   }
@@ -212,7 +213,15 @@ export class ActorHost<S extends object, C extends { readonly type: string }, E 
 
   #announce(actor: Actor<S, C>, state: S, stored: StoredCommit, out: HostOutput<S, F>[]): void {
     const d = this.#definition;
-    out.push({ type: 'adopted', address: actor.address, state, stored, effects: d.pendingEffects(state), deadlines: d.deadlines(state), over: d.isOver(state) });
+    out.push({
+      type: 'adopted',
+      address: actor.address,
+      state,
+      stored,
+      effects: d.pendingEffects(state),
+      deadlines: d.deadlines(state),
+      over: d.isOver(state),
+    });
   }
 
   /** Decides commands until one needs an append or the mailbox is empty. An actor that never came to be leaves memory at once. */
@@ -238,7 +247,10 @@ export class ActorHost<S extends object, C extends { readonly type: string }, E 
     if (previous && meta.sequence !== undefined && meta.sequence <= previous.lastCommandSequence) {
       if (previous.commandId === meta.commandId) return { ok: true, decision: 'accepted', version, commit: previous };
       const message = `command ${meta.commandId} is older than what ${actor.address.kind} ${actor.address.id} has already obeyed`;
-      return { ok: false, error: wireError('SUPERSEDED', message, { details: { sequence: meta.sequence, lastCommandSequence: previous.lastCommandSequence } }) };
+      return {
+        ok: false,
+        error: wireError('SUPERSEDED', message, { details: { sequence: meta.sequence, lastCommandSequence: previous.lastCommandSequence } }),
+      };
     }
     const decision = this.#definition.decide(actor.state, command, { address: actor.address, at: meta.at });
     if (decision.kind === 'ignore') return { ok: true, decision: 'ignored', reason: decision.reason, version };
@@ -247,49 +259,10 @@ export class ActorHost<S extends object, C extends { readonly type: string }, E 
     let state = actor.state;
     for (const event of decision.events) state = this.#definition.evolve(state, event);
     if (!state) throw new Error(`${this.#definition.kind}: accepted without a state`);
-    const commit = this.#commitOf(actor, meta, decision.events, state);
-    const expectedSequence = actor.stored?.sequence ?? 0;
-    const request: AppendRequest = { address: actor.address, commit, expectedSequence, messageId: messageIdOf(actor.address, expectedSequence, commit) };
+    const request = appendRequestOf(actor.address, actor.stored, meta, { schema: this.#definition.schema, events: decision.events, state });
     actor.phase = 'appending';
     actor.appending = { request, state, repetition: 0, conflict: null };
     out.push({ type: 'append', request, repetition: 0 });
     return undefined;
   }
-
-  #commitOf(actor: Actor<S, C>, meta: CommandMeta, events: readonly E[], state: S): Commit {
-    const previous = actor.stored?.commit;
-    return {
-      v: COMMIT_VERSION,
-      kind: this.#definition.kind,
-      actorId: actor.address.id,
-      version: (previous?.version ?? 0) + 1,
-      at: meta.at,
-      commandId: meta.commandId,
-      correlationId: meta.correlationId,
-      ...(meta.causationId === undefined ? {} : { causationId: meta.causationId }),
-      principal: meta.principal,
-      ...(meta.traceparent === undefined ? {} : { traceparent: meta.traceparent }),
-      lastCommandSequence: Math.max(previous?.lastCommandSequence ?? 0, meta.sequence ?? 0),
-      schema: this.#definition.schema,
-      events: events as unknown as Commit['events'],
-      state: state as Commit['state'],
-    };
-  }
 }
-
-/**
- * Equal for every repetition of one append and for nothing else. The digest matters when a process dies with an append under
- * way and the next one decides the same command differently (another slot, another time): the broker must not take the
- * second for a repetition of the first.
- */
-const messageIdOf = ({ project, id }: ActorAddress, expectedSequence: number, { commandId, at, events }: Commit): string => {
-  const digest = createHash('sha256').update(JSON.stringify(events)).digest('hex').slice(0, 16);
-  return `${project}:${id}:${expectedSequence}:${commandId}:${at}:${digest}`;
-};
-
-/**
- * Whether a stored commit answers the command that we tried to append: it is ours (the broker may answer a repetition with a
- * conflict), or another process decided the same command. Either way the command is in the log, and what is there counts.
- */
-const isSameCommit = (stored: Commit, tried: Commit): boolean =>
-  stored.version === tried.version && stored.commandId === tried.commandId && stored.correlationId === tried.correlationId;

@@ -12,7 +12,13 @@ import { Scenario } from './testing/scenario.ts';
 
 const address = counterAddress();
 const add = (n: number, key?: string): Add => (key === undefined ? { type: 'Add', n } : { type: 'Add', n, key });
-const meta = (commandId: string, over: Partial<CommandMeta> = {}): CommandMeta => ({ commandId, correlationId: 'cor', principal: 'tester', at: 1_000 as TimestampMs, ...over });
+const meta = (commandId: string, over: Partial<CommandMeta> = {}): CommandMeta => ({
+  commandId,
+  correlationId: 'cor',
+  principal: 'tester',
+  at: 1_000 as TimestampMs,
+  ...over,
+});
 const conflict = { outcome: 'not_applied', reason: 'conflict', error: wireError('INTERNAL', 'another writer was first') } as const;
 
 /** The host with its inputs given by hand. */
@@ -76,7 +82,15 @@ describe('INV-DUR: nothing leaves before the commit is durable', () => {
     const bench = new Bench();
     bench.command(add(5), meta('c1', { correlationId: 'job-1', causationId: 'c0', principal: 'ann', traceparent: '00-ab-cd-01', sequence: 7 }));
     const { commit } = appendOf(bench.loaded(null));
-    expect(commit).toMatchObject({ correlationId: 'job-1', causationId: 'c0', principal: 'ann', traceparent: '00-ab-cd-01', lastCommandSequence: 7, kind: 'job', actorId: 'counter-1' });
+    expect(commit).toMatchObject({
+      correlationId: 'job-1',
+      causationId: 'c0',
+      principal: 'ann',
+      traceparent: '00-ab-cd-01',
+      lastCommandSequence: 7,
+      kind: 'job',
+      actorId: 'counter-1',
+    });
   });
 });
 
@@ -147,7 +161,10 @@ describe('the three outcomes', () => {
     bench.command(add(1));
     bench.loaded(null);
     const error = wireError('PAYLOAD_TOO_LARGE', 'commit has 2000000 bytes');
-    expect(bench.appended({ outcome: 'not_applied', reason: 'rejected', error })).toMatchObject([{ type: 'reply', token: 1, result: { ok: false, error } }, { type: 'append' }]);
+    expect(bench.appended({ outcome: 'not_applied', reason: 'rejected', error })).toMatchObject([
+      { type: 'reply', token: 1, result: { ok: false, error } },
+      { type: 'append' },
+    ]);
   });
 
   test('two decisions of one command never share a message id unless they are equal', () => {
@@ -173,7 +190,14 @@ describe('commands that come twice or late', () => {
       { command: add(4), at: 4, meta: { commandId: 'c' } },
       { command: add(2), at: 5, meta: { commandId: 'b', sequence: 11 } },
     ]);
-    expect(scenario.results.map((r) => (r.ok ? `${r.decision} ${r.version}` : r.error.code))).toEqual(['accepted 1', 'accepted 2', 'accepted 2', 'SUPERSEDED', 'accepted 3', 'SUPERSEDED']);
+    expect(scenario.results.map((r) => (r.ok ? `${r.decision} ${r.version}` : r.error.code))).toEqual([
+      'accepted 1',
+      'accepted 2',
+      'accepted 2',
+      'SUPERSEDED',
+      'accepted 3',
+      'SUPERSEDED',
+    ]);
     expect(scenario.stored).toEqual({ total: 7, keys: [] });
   });
 
@@ -268,5 +292,10 @@ test('the model log keeps to its own promise: a repeated message id is stored on
   const request = appendOf(bench.loaded(null));
   expect(log.append(request)).toEqual(log.append(request));
   expect(log.history(address).length).toBe(1);
-  expect(fold<Counter, Added>(counterDefinition, log.history(address).flatMap((s) => s.commit.events as unknown as Added[]))).toEqual({ total: 5, keys: [] });
+  expect(
+    fold<Counter, Added>(
+      counterDefinition,
+      log.history(address).flatMap((s) => s.commit.events as unknown as Added[]),
+    ),
+  ).toEqual({ total: 5, keys: [] });
 });

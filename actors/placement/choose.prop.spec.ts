@@ -10,14 +10,24 @@ import { randomFrom, shuffled } from './random.ts';
 
 const spec = { ...anySpec, limits: { memoryMiB: 64 as MiB, cpuMillis: 50 as CpuMillis, pids: 16 } };
 const amount = fc.nat(20_000);
-const capacity = fc.record({ sandboxes: fc.nat(300), memoryMiB: amount, cpuMillis: amount, pids: amount, descriptors: amount }) as fc.Arbitrary<FleetNode['capacity']>;
+const capacity = fc.record({ sandboxes: fc.nat(300), memoryMiB: amount, cpuMillis: amount, pids: amount, descriptors: amount }) as fc.Arbitrary<
+  FleetNode['capacity']
+>;
 const fleet = fc
   .array(fc.record({ backends: fc.constantFrom(['container' as const], ['microvm' as const], []), capacity, used: capacity }), { maxLength: 40 })
   .map((nodes) => nodes.map((node, i): FleetNode => ({ ...node, edge: `edge-${i}` as EdgeName })));
 
 const roomOf = ({ backends, capacity: c, used: u }: FleetNode) =>
   backends.some((b) => b === 'container')
-    ? Math.max(0, Math.min(c.sandboxes - u.sandboxes, Math.floor((c.memoryMiB - u.memoryMiB) / 64), Math.floor((c.cpuMillis - u.cpuMillis) / 50), Math.floor((c.pids - u.pids) / 16)))
+    ? Math.max(
+        0,
+        Math.min(
+          c.sandboxes - u.sandboxes,
+          Math.floor((c.memoryMiB - u.memoryMiB) / 64),
+          Math.floor((c.cpuMillis - u.cpuMillis) / 50),
+          Math.floor((c.pids - u.pids) / 16),
+        ),
+      )
     : 0;
 
 test('fits, places all it can, and keeps to its exclusions', () => {

@@ -72,7 +72,12 @@ export class Fleet {
 const isFresh = ({ receivedAt }: Known, at: number): boolean => at - receivedAt <= FLEET_LIMITS.freshMs;
 const isCandidate = (known: Known, at: number): boolean => known.beat.accepting && isFresh(known, at);
 
-const nodeOf = ({ edge, backends, capacity, used }: Beat, decided: readonly Decided[]): FleetNode => ({ edge, backends, capacity, used: decided.reduce(laidOver, used) });
+const nodeOf = ({ edge, backends, capacity, used }: Beat, decided: readonly Decided[]): FleetNode => ({
+  edge,
+  backends,
+  capacity,
+  used: decided.reduce(laidOver, used),
+});
 
 const sum = <T extends Omit<Decided, 'at'>>(a: T, b: Omit<Decided, 'at'>) => ({
   ...a,

@@ -82,7 +82,13 @@ describe('the choice', () => {
 
   test('fills what is left and answers null for the rest', () => {
     const view = fleetOf(beat(named(1), { used: sized(998) }), beat(named(2), { used: sized(999) })).view(T0);
-    expect(countsOf(chooseFrom(view, 5))).toEqual(new Map([[named(1), 2], [named(2), 1], [null, 2]]));
+    expect(countsOf(chooseFrom(view, 5))).toEqual(
+      new Map([
+        [named(1), 2],
+        [named(2), 1],
+        [null, 2],
+      ]),
+    );
   });
 
   test('a group goes in level blocks to few nodes', () => {

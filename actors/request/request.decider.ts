@@ -21,7 +21,9 @@ type Refused = Extract<RequestCommand, { type: 'ReportRefused' }>;
 export const decideRequest = (state: RequestState | null, command: RequestCommand, context: DecisionContext): RequestDecision => {
   const { address } = context;
   if (command.requestId !== address.id || command.project !== address.project)
-    return reject(wireError('INVALID_ARGUMENT', `${command.type} for request ${command.requestId} of ${command.project} was sent to ${address.id} of ${address.project}`));
+    return reject(
+      wireError('INVALID_ARGUMENT', `${command.type} for request ${command.requestId} of ${command.project} was sent to ${address.id} of ${address.project}`),
+    );
   if (command.type === 'PlaceSandboxes') return state ? placeAgain(state, command, context.at) : place(command, context.at);
   if (!state) return reject(wireError('REQUEST_NOT_FOUND', `there is no request ${address.id} in project ${address.project}; its key may have expired`));
   return refused(state, command, context.at);
@@ -30,7 +32,9 @@ export const decideRequest = (state: RequestState | null, command: RequestComman
 const place = (command: Place, at: TimestampMs): RequestDecision => {
   const { requestId, project, key, bodyHash, count, spec, deadlineAt, choices } = command;
   if (!RequestIdSchema.safeParse(requestId).success || count < 1 || choices.length !== count)
-    return reject(wireError('INVALID_ARGUMENT', `request ${requestId} asks for ${count} sandboxes and has ${choices.length} choices; placement must give one each`));
+    return reject(
+      wireError('INVALID_ARGUMENT', `request ${requestId} asks for ${count} sandboxes and has ${choices.length} choices; placement must give one each`),
+    );
   const keyExpiresAt = addMs(at, KEY_LIMITS.requestKeyLifetimeMs as DurationMs);
   const accepted: RequestEvent = { type: 'RequestAccepted', at, id: requestId, project, key, bodyHash, count, spec, deadlineAt, keyExpiresAt };
   if (at >= deadlineAt) return accept(accepted, ...choices.map((_, index) => unplaceable(index, tooLate(requestId), at)));
@@ -47,9 +51,17 @@ const place = (command: Place, at: TimestampMs): RequestDecision => {
 
 const placeAgain = (state: RequestState, command: Place, at: TimestampMs): RequestDecision => {
   if (at >= state.keyExpiresAt)
-    return reject(wireError('KEY_EXPIRED', `key ${state.key} was used before and its lifetime is over; create under a new key`, { details: { keyExpiresAt: state.keyExpiresAt } }));
+    return reject(
+      wireError('KEY_EXPIRED', `key ${state.key} was used before and its lifetime is over; create under a new key`, {
+        details: { keyExpiresAt: state.keyExpiresAt },
+      }),
+    );
   if (command.key !== state.key || command.bodyHash !== state.bodyHash)
-    return reject(wireError('KEY_CONFLICT', `key ${command.key} already names a request with another body; use a new key for a new request`, { details: { requestId: state.id } }));
+    return reject(
+      wireError('KEY_CONFLICT', `key ${command.key} already names a request with another body; use a new key for a new request`, {
+        details: { requestId: state.id },
+      }),
+    );
   return ignore('the same request has been placed already');
 };
 
@@ -59,7 +71,8 @@ const refused = (state: RequestState, { index, attempt, error, choice }: Refused
   if (item.error) return ignore('this item has been given up already');
   if (item.attempt !== attempt) return ignore(`the refusal is about attempt ${attempt}, the item is at ${item.attempt}`);
   const late = at >= state.deadlineAt;
-  if (choice && !late && mayTry(item, choice, error)) return accept({ type: 'SandboxesAssigned', at, assignments: [assignmentOf(state.id, index, attempt + 1, choice)] });
+  if (choice && !late && mayTry(item, choice, error))
+    return accept({ type: 'SandboxesAssigned', at, assignments: [assignmentOf(state.id, index, attempt + 1, choice)] });
   return accept(unplaceable(index, finalError(state.id, error, late), at));
 };
 
@@ -84,7 +97,9 @@ const noCapacity = (last: WireError | null): WireError => {
   return wireError('NO_CAPACITY', message, last ? { details: { lastCode: last.code, ...last.details }, retry: last.retry } : {});
 };
 const tooLate = (requestId: RequestId): WireError =>
-  wireError('DEADLINE_EXCEEDED', `request ${requestId} could not be placed before its deadline; create again with a longer timeout`, { outcome: 'not_applied' });
+  wireError('DEADLINE_EXCEEDED', `request ${requestId} could not be placed before its deadline; create again with a longer timeout`, {
+    outcome: 'not_applied',
+  });
 
 const unplaceable = (index: number, error: WireError, at: TimestampMs): RequestEvent => ({ type: 'SandboxUnplaceable', at, index, error });
 const assignmentOf = (requestId: RequestId, index: number, attempt: number, edge: EdgeName): Assignment => ({

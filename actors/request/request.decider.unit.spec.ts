@@ -8,7 +8,15 @@ import { requestDefinition } from './request.definition.ts';
 import { address, DEADLINE_MS, E1, E2, edgeNamed, full, impossible, missing, place, refuse, requestId, T0 } from './testing/samples.ts';
 
 const given = (...commands: RequestCommand[]) =>
-  givenActor(requestDefinition, address, historyOf(requestDefinition, address, commands.map((command, i) => ({ command, at: T0 + i }))));
+  givenActor(
+    requestDefinition,
+    address,
+    historyOf(
+      requestDefinition,
+      address,
+      commands.map((command, i) => ({ command, at: T0 + i })),
+    ),
+  );
 const itemsOf = (g: ReturnType<typeof given>) => (g.state as RequestState).items;
 
 describe('placing', () => {
@@ -29,26 +37,46 @@ describe('placing', () => {
   });
 
   test('again with the same body gives the same sandboxes, whatever placement would choose now', () => {
-    given(place([E1])).when(place([E2]), T0 + 1_000).thenIgnored(/placed already/);
-    given(place([E1])).when(place([], { count: 1 }), T0 + 1_000).thenIgnored(/placed already/);
+    given(place([E1]))
+      .when(place([E2]), T0 + 1_000)
+      .thenIgnored(/placed already/);
+    given(place([E1]))
+      .when(place([], { count: 1 }), T0 + 1_000)
+      .thenIgnored(/placed already/);
   });
 
   test('again with another body is a conflict, and after its lifetime the key is spent', () => {
-    given(place([E1])).when(place([E1], { bodyHash: 'other' }), T0 + 1_000).thenRejected('KEY_CONFLICT', /use a new key/);
-    given(place([E1])).when(place([E1]), T0 + KEY_LIMITS.requestKeyLifetimeMs).thenRejected('KEY_EXPIRED', /new key/);
+    given(place([E1]))
+      .when(place([E1], { bodyHash: 'other' }), T0 + 1_000)
+      .thenRejected('KEY_CONFLICT', /use a new key/);
+    given(place([E1]))
+      .when(place([E1]), T0 + KEY_LIMITS.requestKeyLifetimeMs)
+      .thenRejected('KEY_EXPIRED', /new key/);
   });
 
   test('after the deadline gives every item up, so that a repetition gets the same answer', () => {
     given()
       .when(place([E1, E2]), T0 + DEADLINE_MS)
-      .thenEvents({ type: 'RequestAccepted' }, { type: 'SandboxUnplaceable', index: 0, error: { code: 'DEADLINE_EXCEEDED', outcome: 'not_applied' } as never }, { type: 'SandboxUnplaceable', index: 1 });
+      .thenEvents(
+        { type: 'RequestAccepted' },
+        { type: 'SandboxUnplaceable', index: 0, error: { code: 'DEADLINE_EXCEEDED', outcome: 'not_applied' } as never },
+        { type: 'SandboxUnplaceable', index: 1 },
+      );
   });
 
   test('what does not fit together is refused', () => {
-    given().when(place([E1], { count: 2 }), T0).thenRejected('INVALID_ARGUMENT', /1 choices/);
-    given().when(place([E1], { project: 'other' as never }), T0).thenRejected('INVALID_ARGUMENT', /was sent to/);
-    given().when(refuse(0, 0, E1), T0).thenRejected('REQUEST_NOT_FOUND');
-    given(place([E1])).when(refuse(7, 0, E1), T0 + 1).thenRejected('INVALID_ARGUMENT', /none with index 7/);
+    given()
+      .when(place([E1], { count: 2 }), T0)
+      .thenRejected('INVALID_ARGUMENT', /1 choices/);
+    given()
+      .when(place([E1], { project: 'other' as never }), T0)
+      .thenRejected('INVALID_ARGUMENT', /was sent to/);
+    given()
+      .when(refuse(0, 0, E1), T0)
+      .thenRejected('REQUEST_NOT_FOUND');
+    given(place([E1]))
+      .when(refuse(7, 0, E1), T0 + 1)
+      .thenRejected('INVALID_ARGUMENT', /none with index 7/);
   });
 });
 
@@ -63,23 +91,39 @@ describe('a refusal', () => {
   });
 
   test('with no other node gives the item up, with what the last node said', () => {
-    given(place([E1])).when(refuse(0, 0, null), T0 + 9).thenEvents({ type: 'SandboxUnplaceable', error: { code: 'NO_CAPACITY', details: { lastCode: 'NODE_FULL', dimension: 'memoryMiB' } } as never });
-    given(place([E1])).when(refuse(0, 0, E1), T0 + 9).thenEvents({ type: 'SandboxUnplaceable' });
-    given(place([E1]), refuse(0, 0, E2)).when(refuse(0, 1, E1), T0 + 9).thenEvents({ type: 'SandboxUnplaceable' });
+    given(place([E1]))
+      .when(refuse(0, 0, null), T0 + 9)
+      .thenEvents({ type: 'SandboxUnplaceable', error: { code: 'NO_CAPACITY', details: { lastCode: 'NODE_FULL', dimension: 'memoryMiB' } } as never });
+    given(place([E1]))
+      .when(refuse(0, 0, E1), T0 + 9)
+      .thenEvents({ type: 'SandboxUnplaceable' });
+    given(place([E1]), refuse(0, 0, E2))
+      .when(refuse(0, 1, E1), T0 + 9)
+      .thenEvents({ type: 'SandboxUnplaceable' });
     const given_up = given(place([E1]), refuse(0, 0, null));
     expect(itemsOf(given_up)).toMatchObject([{ sandboxId: null, edge: null, refusedBy: [E1], error: { code: 'NO_CAPACITY' } }]);
     given_up.when(refuse(0, 0, E2), T0 + 9).thenIgnored(/given up/);
   });
 
   test('that is not about room keeps its own code', () => {
-    given(place([E1])).when(refuse(0, 0, null, missing), T0 + 9).thenEvents({ type: 'SandboxUnplaceable', error: missing });
-    given(place([E1])).when(refuse(0, 0, E2, missing), T0 + 9).thenEvents({ type: 'SandboxesAssigned' });
-    given(place([E1])).when(refuse(0, 0, E2, impossible), T0 + 9).thenEvents({ type: 'SandboxUnplaceable', error: impossible });
+    given(place([E1]))
+      .when(refuse(0, 0, null, missing), T0 + 9)
+      .thenEvents({ type: 'SandboxUnplaceable', error: missing });
+    given(place([E1]))
+      .when(refuse(0, 0, E2, missing), T0 + 9)
+      .thenEvents({ type: 'SandboxesAssigned' });
+    given(place([E1]))
+      .when(refuse(0, 0, E2, impossible), T0 + 9)
+      .thenEvents({ type: 'SandboxUnplaceable', error: impossible });
   });
 
   test('after the deadline is not sent on', () => {
-    given(place([E1])).when(refuse(0, 0, E2), T0 + DEADLINE_MS).thenEvents({ type: 'SandboxUnplaceable', error: { code: 'DEADLINE_EXCEEDED' } as never });
-    given(place([E1])).when(refuse(0, 0, E2, missing), T0 + DEADLINE_MS).thenEvents({ type: 'SandboxUnplaceable', error: missing });
+    given(place([E1]))
+      .when(refuse(0, 0, E2), T0 + DEADLINE_MS)
+      .thenEvents({ type: 'SandboxUnplaceable', error: { code: 'DEADLINE_EXCEEDED' } as never });
+    given(place([E1]))
+      .when(refuse(0, 0, E2, missing), T0 + DEADLINE_MS)
+      .thenEvents({ type: 'SandboxUnplaceable', error: missing });
   });
 
   test('is followed a bounded number of times', () => {
@@ -109,6 +153,8 @@ describe('forwarding follows from the state', () => {
   });
 
   test('the key’s end is a deadline', () => {
-    expect(requestDefinition.deadlines(given(place([E1])).state as RequestState)).toEqual([{ kind: 'key', at: T0 + KEY_LIMITS.requestKeyLifetimeMs, version: 0 }]);
+    expect(requestDefinition.deadlines(given(place([E1])).state as RequestState)).toEqual([
+      { kind: 'key', at: T0 + KEY_LIMITS.requestKeyLifetimeMs, version: 0 },
+    ]);
   });
 });

@@ -8,7 +8,13 @@ import type { Assignment, RequestState } from '#bus/request/schema.ts';
 import type { Deadline } from '../kernel/definition.ts';
 
 /** One message to one Edge. The key lists the indices, so that a new item for the same Edge is new work. */
-export type RequestEffect = { readonly key: string; readonly type: 'ensureForwarded'; readonly edge: EdgeName; readonly attempt: number; readonly assignments: readonly Assignment[] };
+export type RequestEffect = {
+  readonly key: string;
+  readonly type: 'ensureForwarded';
+  readonly edge: EdgeName;
+  readonly attempt: number;
+  readonly assignments: readonly Assignment[];
+};
 
 export const pendingRequestEffects = (state: RequestState): readonly RequestEffect[] => {
   const groups = new Map<string, Assignment[]>();

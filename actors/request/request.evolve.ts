@@ -17,7 +17,8 @@ export const evolveRequest = (state: RequestState | null, event: RequestEvent): 
     items[index] = next(item);
   };
   if (event.type === 'SandboxesAssigned')
-    for (const { index, attempt, edge, sandboxId } of event.assignments) change(index, (item) => ({ sandboxId, edge, attempt, refusedBy: refusers(item), error: null }));
+    for (const { index, attempt, edge, sandboxId } of event.assignments)
+      change(index, (item) => ({ sandboxId, edge, attempt, refusedBy: refusers(item), error: null }));
   else change(event.index, (item) => ({ sandboxId: null, edge: null, attempt: item.attempt, refusedBy: refusers(item), error: event.error }));
   return { ...state, items };
 };

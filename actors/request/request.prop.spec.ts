@@ -10,7 +10,8 @@ import { address, COMMANDS, DELAYS_MS, requestId, T0 } from './testing/samples.t
 
 const shapeOf = (s: RequestState): string => JSON.stringify(s.items.map((i) => [i.edge, i.attempt, i.refusedBy, i.error?.code]));
 const reached = reachableStates({ definition: requestDefinition, address, commands: COMMANDS, delaysMs: DELAYS_MS, startAt: T0, shapeOf });
-const decide = (state: RequestState | null, command: RequestCommand, at: number) => requestDefinition.decide(state, command, { address, at: at as TimestampMs });
+const decide = (state: RequestState | null, command: RequestCommand, at: number) =>
+  requestDefinition.decide(state, command, { address, at: at as TimestampMs });
 const apply = (state: RequestState | null, command: RequestCommand, at: number): RequestState | null => {
   const decision = decide(state, command, at);
   return decision.kind === 'accept' ? fold<RequestState, RequestEvent>(requestDefinition, decision.events, state) : state;

@@ -65,7 +65,8 @@ const snapshot = (state: SandboxState, { snapshotId }: Of<'SnapshotSandbox'>, at
 
 const extendLives = (state: SandboxState, command: Of<'ExtendLives'>, at: TimestampMs): SandboxDecision => {
   const { totalMs, idleMs } = command;
-  if (totalMs === undefined && idleMs === undefined) return reject(wireError('INVALID_ARGUMENT', 'ExtendLives names neither totalMs nor idleMs; give at least one'));
+  if (totalMs === undefined && idleMs === undefined)
+    return reject(wireError('INVALID_ARGUMENT', 'ExtendLives names neither totalMs nor idleMs; give at least one'));
   if (state.status === 'stopping') return wrongState(state, 'given new lives', 'not stopping');
   const refused = refusedLife('totalMs', totalMs) ?? refusedLife('idleMs', idleMs ?? undefined);
   if (refused) return refused;
@@ -79,13 +80,18 @@ const extendLives = (state: SandboxState, command: Of<'ExtendLives'>, at: Timest
 };
 
 /** States in which an idle deadline is held: from the start of the payload until it rests or ends. */
-const ticks = ({ status, returnTo }: SandboxState): boolean => status === 'running' || status === 'pausing' || (status === 'snapshotting' && returnTo === 'running');
+const ticks = ({ status, returnTo }: SandboxState): boolean =>
+  status === 'running' || status === 'pausing' || (status === 'snapshotting' && returnTo === 'running');
 
 const refusedLife = (field: string, value: DurationMs | undefined): SandboxDecision | undefined => {
   if (value === undefined) return undefined;
   const details = { field, value, minMs: SPEC_LIMITS.lifeMsMin, maxMs: SPEC_LIMITS.lifeMsMax };
   if (value < SPEC_LIMITS.lifeMsMin)
-    return reject(wireError('INVALID_ARGUMENT', `${field}: ${value} ms would be over at once; the least is ${SPEC_LIMITS.lifeMsMin} ms, use stop to end a sandbox`, { details }));
+    return reject(
+      wireError('INVALID_ARGUMENT', `${field}: ${value} ms would be over at once; the least is ${SPEC_LIMITS.lifeMsMin} ms, use stop to end a sandbox`, {
+        details,
+      }),
+    );
   if (value > SPEC_LIMITS.lifeMsMax)
     return reject(wireError('LIMIT_OUT_OF_RANGE', `${field}: ${value} ms is above ${SPEC_LIMITS.lifeMsMax} ms; extend again later instead`, { details }));
   return undefined;

@@ -58,7 +58,11 @@ const create = (command: Create, { address, at }: DecisionContext): SandboxDecis
 const createAgain = (state: SandboxState, { requestId, index, attempt }: Create): SandboxDecision =>
   state.requestId === requestId && state.index === index && state.attempt === attempt
     ? ignore('this sandbox has already been created by the same request')
-    : reject(wireError('INVALID_STATE', `${state.id} already belongs to request ${state.requestId}; create under another key`, { details: { requestId: state.requestId } }));
+    : reject(
+        wireError('INVALID_STATE', `${state.id} already belongs to request ${state.requestId}; create under another key`, {
+          details: { requestId: state.requestId },
+        }),
+      );
 
 const onNothing = (command: Exclude<SandboxCommand, Create>, { address }: DecisionContext): SandboxDecision =>
   isFromClient(command)

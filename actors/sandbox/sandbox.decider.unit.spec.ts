@@ -5,11 +5,38 @@ import type { SandboxCommand } from '#bus/sandbox/commands.ts';
 import { given as givenActor, historyOf } from '../kernel/testing/given.ts';
 import { SANDBOX_LIMITS } from './limits.ts';
 import { sandboxDefinition } from './sandbox.definition.ts';
-import { address, at, create, deadline, destroyed, edge, exited, failed, IDLE_MS, ms, project, remove, sandboxId, spec, started, stop, T0, TOTAL_MS } from './testing/samples.ts';
+import {
+  address,
+  at,
+  create,
+  deadline,
+  destroyed,
+  edge,
+  exited,
+  failed,
+  IDLE_MS,
+  ms,
+  project,
+  remove,
+  sandboxId,
+  spec,
+  started,
+  stop,
+  T0,
+  TOTAL_MS,
+} from './testing/samples.ts';
 
 /** Commands a second apart, all of which must be accepted. */
 const given = (...commands: SandboxCommand[]) =>
-  givenActor(sandboxDefinition, address, historyOf(sandboxDefinition, address, commands.map((command, i) => ({ command, at: T0 + i * 1_000 }))));
+  givenActor(
+    sandboxDefinition,
+    address,
+    historyOf(
+      sandboxDefinition,
+      address,
+      commands.map((command, i) => ({ command, at: T0 + i * 1_000 })),
+    ),
+  );
 const running = [create, started] as const;
 const pause: SandboxCommand = { type: 'PauseSandbox' };
 const paused: SandboxCommand = { type: 'ReportPaused' };
@@ -34,32 +61,53 @@ describe('create', () => {
 
   test('waits for layers that have to be fetched', () => {
     const remote = { ...create, layersLocal: false };
-    given().when(remote, T0).thenEvents({ type: 'SandboxAdmitted' }, { type: 'SandboxPreparing', deadlineAt: at(T0 + SANDBOX_LIMITS.preparingMs) });
-    given(remote).when({ type: 'ReportPrepared' }, T0 + 5).thenEvents({ type: 'SandboxStarting' });
+    given()
+      .when(remote, T0)
+      .thenEvents({ type: 'SandboxAdmitted' }, { type: 'SandboxPreparing', deadlineAt: at(T0 + SANDBOX_LIMITS.preparingMs) });
+    given(remote)
+      .when({ type: 'ReportPrepared' }, T0 + 5)
+      .thenEvents({ type: 'SandboxStarting' });
   });
 
   test('again by the same request is ignored, by another is refused', () => {
-    given(create).when(create, T0 + 1).thenIgnored(/already been created/);
-    given(create, stop, destroyed).when(create, T0 + 9_000).thenIgnored(/already been created/);
-    given(create).when({ ...create, attempt: 1 }, T0 + 1).thenRejected('INVALID_STATE', /already belongs to request/);
+    given(create)
+      .when(create, T0 + 1)
+      .thenIgnored(/already been created/);
+    given(create, stop, destroyed)
+      .when(create, T0 + 9_000)
+      .thenIgnored(/already been created/);
+    given(create)
+      .when({ ...create, attempt: 1 }, T0 + 1)
+      .thenRejected('INVALID_STATE', /already belongs to request/);
   });
 
   test('under something that is not a sandbox id is refused', () => {
-    givenActor(sandboxDefinition, { ...address, id: 'sb-nonsense' }, []).when(create, T0).thenRejected('INVALID_ARGUMENT', /not a sandbox id/);
+    givenActor(sandboxDefinition, { ...address, id: 'sb-nonsense' }, [])
+      .when(create, T0)
+      .thenRejected('INVALID_ARGUMENT', /not a sandbox id/);
   });
 
   test('the second commit is the start, and idle time begins there', () => {
-    given(create).when(started, T0 + 50).thenEvents({ type: 'SandboxStarted', pid: 4_242, idleDeadlineAt: at(T0 + 50 + IDLE_MS) });
+    given(create)
+      .when(started, T0 + 50)
+      .thenEvents({ type: 'SandboxStarted', pid: 4_242, idleDeadlineAt: at(T0 + 50 + IDLE_MS) });
     const immortal = { ...create, spec: { ...spec, lives: { ...spec.lives, idleMs: null } } };
-    given(immortal).when(started, T0 + 50).thenEvents({ type: 'SandboxStarted', idleDeadlineAt: null });
+    given(immortal)
+      .when(started, T0 + 50)
+      .thenEvents({ type: 'SandboxStarted', idleDeadlineAt: null });
   });
 });
 
 describe('what does not exist', () => {
   test.each([stop, remove, pause, resume, snapshot, { type: 'ExtendLives', totalMs: ms(5_000) } as const])('$type is told so', (command) => {
-    given().when(command, T0).thenRejected('SANDBOX_NOT_FOUND', /no sandbox/);
+    given()
+      .when(command, T0)
+      .thenRejected('SANDBOX_NOT_FOUND', /no sandbox/);
   });
-  test('reports about it are late', () => given().when(destroyed, T0).thenIgnored(/no such sandbox/));
+  test('reports about it are late', () =>
+    given()
+      .when(destroyed, T0)
+      .thenIgnored(/no such sandbox/));
 });
 
 describe('stop and delete', () => {
@@ -79,17 +127,34 @@ describe('stop and delete', () => {
   ] as [string, SandboxCommand[]][])('are obeyed at once while %s', (status, commands) => {
     const g = given(...commands);
     expect(g.state?.status).toBe(status);
-    g.when(stop, T0 + 60_000).thenEvents({ type: 'SandboxStopping', reason: 'requested', error: null, deadlineAt: at(T0 + 60_000 + SANDBOX_LIMITS.stoppingMs) });
+    g.when(stop, T0 + 60_000).thenEvents({
+      type: 'SandboxStopping',
+      reason: 'requested',
+      error: null,
+      deadlineAt: at(T0 + 60_000 + SANDBOX_LIMITS.stoppingMs),
+    });
     g.when(remove, T0 + 60_000).thenEvents({ type: 'SandboxStopping', reason: 'deleted' });
   });
 
   test('again change nothing, except that a delete adds the forgetting', () => {
-    given(...running, stop).when(stop, T0 + 9_000).thenIgnored(/already stopping/);
-    given(...running, stop).when(remove, T0 + 9_000).thenEvents({ type: 'SandboxForgetting' });
-    given(...running, remove).when(remove, T0 + 9_000).thenIgnored(/already being deleted/);
-    given(...running, stop, destroyed).when(stop, T0 + 9_000).thenIgnored(/already stopped/);
-    given(...running, stop, destroyed).when(remove, T0 + 9_000).thenEvents({ type: 'SandboxForgetting' });
-    given(...running, remove, destroyed).when(remove, T0 + 9_000).thenIgnored(/already deleted/);
+    given(...running, stop)
+      .when(stop, T0 + 9_000)
+      .thenIgnored(/already stopping/);
+    given(...running, stop)
+      .when(remove, T0 + 9_000)
+      .thenEvents({ type: 'SandboxForgetting' });
+    given(...running, remove)
+      .when(remove, T0 + 9_000)
+      .thenIgnored(/already being deleted/);
+    given(...running, stop, destroyed)
+      .when(stop, T0 + 9_000)
+      .thenIgnored(/already stopped/);
+    given(...running, stop, destroyed)
+      .when(remove, T0 + 9_000)
+      .thenEvents({ type: 'SandboxForgetting' });
+    given(...running, remove, destroyed)
+      .when(remove, T0 + 9_000)
+      .thenIgnored(/already deleted/);
   });
 
   test('a destroy that takes too long is tried again, for ever', () => {
@@ -102,24 +167,36 @@ describe('stop and delete', () => {
 
 describe('failure', () => {
   test('of a launch is a stop that remembers why, then failed', () => {
-    given(create).when(failed, T0 + 5).thenEvents({ type: 'SandboxStopping', reason: 'failed', error: { code: 'START_FAILED' } as never });
+    given(create)
+      .when(failed, T0 + 5)
+      .thenEvents({ type: 'SandboxStopping', reason: 'failed', error: { code: 'START_FAILED' } as never });
     const g = given(create, failed, destroyed);
     expect(g.state).toMatchObject({ status: 'failed', pid: null, failure: { code: 'START_FAILED', fault: 'environment' }, endedAt: T0 + 2_000 });
   });
 
   test('of the payload keeps whose fault it was', () => {
     expect(given(...running, exited, destroyed).state).toMatchObject({ status: 'failed', failure: { code: 'SANDBOX_FAILED', fault: 'agent' } });
-    given(...running, pause, paused).when(exited, T0 + 9_000).thenEvents({ type: 'SandboxStopping', reason: 'failed' });
-    given(create).when(exited, T0 + 5).thenEvents({ type: 'SandboxStopping', reason: 'failed' });
-    given(...running, stop).when(exited, T0 + 9_000).thenIgnored(/late/);
-    given(...running).when(failed, T0 + 9_000).thenIgnored(/late/);
+    given(...running, pause, paused)
+      .when(exited, T0 + 9_000)
+      .thenEvents({ type: 'SandboxStopping', reason: 'failed' });
+    given(create)
+      .when(exited, T0 + 5)
+      .thenEvents({ type: 'SandboxStopping', reason: 'failed' });
+    given(...running, stop)
+      .when(exited, T0 + 9_000)
+      .thenIgnored(/late/);
+    given(...running)
+      .when(failed, T0 + 9_000)
+      .thenIgnored(/late/);
   });
 
   test('a launch that never reports fails at its deadline', () => {
     given(create)
       .when(deadline('transition'), T0 + SANDBOX_LIMITS.startingMs)
       .thenEvents({ type: 'SandboxStopping', reason: 'failed', error: { code: 'LAUNCH_FAILED', fault: 'infra' } as never });
-    given(create, started).when(deadline('transition'), T0 + SANDBOX_LIMITS.startingMs).thenIgnored(/the transition has ended/);
+    given(create, started)
+      .when(deadline('transition'), T0 + SANDBOX_LIMITS.startingMs)
+      .thenIgnored(/the transition has ended/);
   });
 });
 
@@ -131,13 +208,27 @@ describe('pause, resume, snapshot', () => {
   });
 
   test('are legal from where they make sense only', () => {
-    given(create).when(pause, T0 + 1).thenRejected('INVALID_STATE', /starting/);
-    given(create).when(resume, T0 + 1).thenRejected('INVALID_STATE', /starting/);
-    given(create).when(snapshot, T0 + 1).thenRejected('INVALID_STATE', /starting/);
-    given(...running, pause).when(pause, T0 + 9_000).thenIgnored(/already pausing/);
-    given(...running).when(resume, T0 + 9_000).thenIgnored(/already running/);
-    given(...running, stop).when(pause, T0 + 9_000).thenRejected('INVALID_STATE', /stopping/);
-    given(...running, stop, destroyed).when(pause, T0 + 9_000).thenRejected('SANDBOX_ENDED', /create a new sandbox/);
+    given(create)
+      .when(pause, T0 + 1)
+      .thenRejected('INVALID_STATE', /starting/);
+    given(create)
+      .when(resume, T0 + 1)
+      .thenRejected('INVALID_STATE', /starting/);
+    given(create)
+      .when(snapshot, T0 + 1)
+      .thenRejected('INVALID_STATE', /starting/);
+    given(...running, pause)
+      .when(pause, T0 + 9_000)
+      .thenIgnored(/already pausing/);
+    given(...running)
+      .when(resume, T0 + 9_000)
+      .thenIgnored(/already running/);
+    given(...running, stop)
+      .when(pause, T0 + 9_000)
+      .thenRejected('INVALID_STATE', /stopping/);
+    given(...running, stop, destroyed)
+      .when(pause, T0 + 9_000)
+      .thenRejected('SANDBOX_ENDED', /create a new sandbox/);
   });
 
   test('what cannot be done leads back', () => {
@@ -146,16 +237,24 @@ describe('pause, resume, snapshot', () => {
     expect(given(...running, pause, paused, resume, failedStep).state).toMatchObject({ status: 'paused' });
     expect(given(...running, snapshot, failedStep).state).toMatchObject({ status: 'running', snapshotId: null, returnTo: null, snapshots: [] });
     expect(given(...running, pause, paused, snapshot, failedStep).state).toMatchObject({ status: 'paused', snapshotId: null });
-    given(...running, pause).when(deadline('transition'), T0 + 900_000).thenEvents({ type: 'SandboxTransitionFailed', error: { code: 'DEADLINE_EXCEEDED', outcome: 'unknown' } as never });
+    given(...running, pause)
+      .when(deadline('transition'), T0 + 900_000)
+      .thenEvents({ type: 'SandboxTransitionFailed', error: { code: 'DEADLINE_EXCEEDED', outcome: 'unknown' } as never });
   });
 
   test('a snapshot returns to where it began and is made once per id', () => {
     const made: SandboxCommand = { type: 'ReportSnapshotted', layer: `sha256:${'a'.repeat(64)}` };
     expect(given(...running, snapshot, made).state).toMatchObject({ status: 'running', snapshots: [`sha256:${'a'.repeat(64)}`], snapshotId: 's1' });
     expect(given(...running, pause, paused, snapshot, made).state).toMatchObject({ status: 'paused' });
-    given(...running, snapshot).when(snapshot, T0 + 9_000).thenIgnored(/being made/);
-    given(...running, snapshot, made).when(snapshot, T0 + 9_000).thenIgnored(/has been made/);
-    given(...running, snapshot).when({ type: 'SnapshotSandbox', snapshotId: 's2' }, T0 + 9_000).thenRejected('INVALID_STATE', /snapshotting/);
+    given(...running, snapshot)
+      .when(snapshot, T0 + 9_000)
+      .thenIgnored(/being made/);
+    given(...running, snapshot, made)
+      .when(snapshot, T0 + 9_000)
+      .thenIgnored(/has been made/);
+    given(...running, snapshot)
+      .when({ type: 'SnapshotSandbox', snapshotId: 's2' }, T0 + 9_000)
+      .thenRejected('INVALID_STATE', /snapshotting/);
   });
 
   test('a sandbox keeps a bounded number of snapshots', () => {
@@ -163,7 +262,9 @@ describe('pause, resume, snapshot', () => {
       { type: 'SnapshotSandbox', snapshotId: `s${i}` },
       { type: 'ReportSnapshotted', layer: `sha256:${String(i).padStart(64, '0')}` },
     ]);
-    given(...running, ...rounds.flat()).when({ type: 'SnapshotSandbox', snapshotId: 'more' }, T0 + 900_000).thenRejected('LIMIT_OUT_OF_RANGE', /snapshots/);
+    given(...running, ...rounds.flat())
+      .when({ type: 'SnapshotSandbox', snapshotId: 'more' }, T0 + 900_000)
+      .thenRejected('LIMIT_OUT_OF_RANGE', /snapshots/);
   });
 });
 
@@ -171,20 +272,40 @@ describe('lives', () => {
   const startedAt = T0 + 1_000;
 
   test('the total life ends it from every state but stopping', () => {
-    given(...running).when(deadline('total'), T0 + TOTAL_MS).thenEvents({ type: 'SandboxStopping', reason: 'total_life', error: null });
-    given(...running).when(deadline('total'), T0 + TOTAL_MS - 1).thenIgnored(/extended/);
-    given(create).when(deadline('total'), T0 + TOTAL_MS).thenEvents({ type: 'SandboxStopping', reason: 'total_life' });
-    given(...running, stop).when(deadline('total'), T0 + TOTAL_MS).thenIgnored(/already stopping/);
+    given(...running)
+      .when(deadline('total'), T0 + TOTAL_MS)
+      .thenEvents({ type: 'SandboxStopping', reason: 'total_life', error: null });
+    given(...running)
+      .when(deadline('total'), T0 + TOTAL_MS - 1)
+      .thenIgnored(/extended/);
+    given(create)
+      .when(deadline('total'), T0 + TOTAL_MS)
+      .thenEvents({ type: 'SandboxStopping', reason: 'total_life' });
+    given(...running, stop)
+      .when(deadline('total'), T0 + TOTAL_MS)
+      .thenIgnored(/already stopping/);
   });
 
   test('idle ends it only when nothing newer happened', () => {
     const dueAt = startedAt + IDLE_MS;
-    given(...running).when(deadline('idle', 0), dueAt).thenEvents({ type: 'SandboxStopping', reason: 'idle' });
-    given(...running).when(deadline('idle', 0), dueAt - 1).thenIgnored(/activity/);
-    given(...running).when(deadline('idle', 0, startedAt + 10_000), dueAt).thenIgnored(/activity/);
-    given(...running).when(deadline('idle', 0, startedAt + 10_000), dueAt + 10_000).thenEvents({ type: 'SandboxStopping', reason: 'idle' });
-    given(...running).when(deadline('idle', 1), dueAt).thenIgnored(/lives have changed/);
-    given(...running, pause, paused).when(deadline('idle', 0), dueAt * 2).thenIgnored(/while paused/);
+    given(...running)
+      .when(deadline('idle', 0), dueAt)
+      .thenEvents({ type: 'SandboxStopping', reason: 'idle' });
+    given(...running)
+      .when(deadline('idle', 0), dueAt - 1)
+      .thenIgnored(/activity/);
+    given(...running)
+      .when(deadline('idle', 0, startedAt + 10_000), dueAt)
+      .thenIgnored(/activity/);
+    given(...running)
+      .when(deadline('idle', 0, startedAt + 10_000), dueAt + 10_000)
+      .thenEvents({ type: 'SandboxStopping', reason: 'idle' });
+    given(...running)
+      .when(deadline('idle', 1), dueAt)
+      .thenIgnored(/lives have changed/);
+    given(...running, pause, paused)
+      .when(deadline('idle', 0), dueAt * 2)
+      .thenIgnored(/while paused/);
   });
 
   test('a long snapshot does not use up the idle life', () => {
@@ -205,8 +326,12 @@ describe('lives', () => {
     g.when({ type: 'ExtendLives' }, T0).thenRejected('INVALID_ARGUMENT', /neither/);
     g.when({ type: 'ExtendLives', totalMs: ms(0) }, T0).thenRejected('INVALID_ARGUMENT', /totalMs.*use stop/);
     g.when({ type: 'ExtendLives', idleMs: ms(SPEC_LIMITS.lifeMsMax + 1) }, T0).thenRejected('LIMIT_OUT_OF_RANGE', /idleMs/);
-    given(...running, stop).when({ type: 'ExtendLives', totalMs: ms(5_000) }, T0 + 9_000).thenRejected('INVALID_STATE');
-    given(...running, stop, destroyed).when({ type: 'ExtendLives', totalMs: ms(5_000) }, T0 + 9_000).thenRejected('SANDBOX_ENDED');
+    given(...running, stop)
+      .when({ type: 'ExtendLives', totalMs: ms(5_000) }, T0 + 9_000)
+      .thenRejected('INVALID_STATE');
+    given(...running, stop, destroyed)
+      .when({ type: 'ExtendLives', totalMs: ms(5_000) }, T0 + 9_000)
+      .thenRejected('SANDBOX_ENDED');
   });
 });
 

@@ -48,7 +48,10 @@ export const pendingSandboxEffects = (state: SandboxState): readonly SandboxEffe
     case 'resuming':
       return [...attached(state, null), { ...it, key: round('resume'), type: 'ensureResumed' }];
     case 'snapshotting':
-      return [...attached(state, null), ...(snapshotId === null ? [] : [{ ...it, key: round(`snapshot:${snapshotId}`), type: 'ensureSnapshot' as const, snapshotId }])];
+      return [
+        ...attached(state, null),
+        ...(snapshotId === null ? [] : [{ ...it, key: round(`snapshot:${snapshotId}`), type: 'ensureSnapshot' as const, snapshotId }]),
+      ];
     case 'stopping':
       return [{ ...it, key: round('destroy'), type: 'ensureDestroyed', slot }];
     case 'admitted':

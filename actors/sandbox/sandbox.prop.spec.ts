@@ -14,7 +14,18 @@ const { decide, evolve, pendingEffects, deadlines, isOver } = sandboxDefinition;
 type Live = Reached<SandboxState, SandboxEvent> & { readonly state: SandboxState };
 
 const shapeOf = (s: SandboxState): string =>
-  JSON.stringify([s.status, s.stopReason, s.forget, s.failure?.code, s.returnTo, s.snapshotId, s.spec.lives.idleMs, s.idleDeadlineAt === null, Math.min(s.livesVersion, 2), Math.min(s.snapshots.length, 2)]);
+  JSON.stringify([
+    s.status,
+    s.stopReason,
+    s.forget,
+    s.failure?.code,
+    s.returnTo,
+    s.snapshotId,
+    s.spec.lives.idleMs,
+    s.idleDeadlineAt === null,
+    Math.min(s.livesVersion, 2),
+    Math.min(s.snapshots.length, 2),
+  ]);
 const reached = reachableStates({ definition: sandboxDefinition, address, commands: COMMANDS, delaysMs: DELAYS_MS, startAt: T0, shapeOf });
 const live = reached.filter((r): r is Live => r.state !== null);
 

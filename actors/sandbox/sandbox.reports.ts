@@ -57,7 +57,8 @@ const failing = (error: WireError, at: TimestampMs): SandboxEvent => ({
   error,
   deadlineAt: addMs(at, SANDBOX_LIMITS.stoppingMs),
 });
-const ended = ({ failure }: SandboxState, at: TimestampMs): SandboxEvent => (failure ? { type: 'SandboxFailed', at, error: failure } : { type: 'SandboxStopped', at });
+const ended = ({ failure }: SandboxState, at: TimestampMs): SandboxEvent =>
+  failure ? { type: 'SandboxFailed', at, error: failure } : { type: 'SandboxStopped', at };
 
 const idleFrom = ({ spec }: SandboxState, at: TimestampMs): TimestampMs | null => (spec.lives.idleMs === null ? null : addMs(at, spec.lives.idleMs));
 

@@ -93,7 +93,17 @@ const requestState = {
     { sandboxId: null, edge: null, attempt: 1, refusedBy: ['edge-1', 'edge-2'], error: wireError('NO_CAPACITY', 'no node has room') },
   ],
 };
-const edgeState = { name: 'edge-1', status: 'active', generation: 3, instance: 'i-1', capacity, backends: ['container'], registeredAt: at, leaseUntil: later, lostReason: null };
+const edgeState = {
+  name: 'edge-1',
+  status: 'active',
+  generation: 3,
+  instance: 'i-1',
+  capacity,
+  backends: ['container'],
+  registeredAt: at,
+  leaseUntil: later,
+  lostReason: null,
+};
 const create = { type: 'CreateSandbox', requestId, index: 0, attempt: 0, spec, slot: 7, generation: 3 };
 const assignment = { index: 0, attempt: 0, edge: 'edge-1', sandboxId };
 const place = { type: 'PlaceSandboxes', project: 'acme', key: 'job-7/step-1', requestId, bodyHash: 'b0d1', count: 2, spec, deadlineAt: later };
@@ -137,10 +147,34 @@ const decision = { decision: 'accepted', version: 3 };
 export const SAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   command: {
     least: { v: 1, id: 'acme:c-1', at, project: 'acme', correlationId: 'c-1', data: { type: 'StopSandbox' } },
-    whole: { v: 1, id: 'acme:c-1', at, project: 'acme', principal: 'ann', replyTo: '_INBOX.a.b', deadlineAt: later, correlationId: 'job-7', causationId: 'c-0', traceparent: '00-ab-cd-01', data: place },
+    whole: {
+      v: 1,
+      id: 'acme:c-1',
+      at,
+      project: 'acme',
+      principal: 'ann',
+      replyTo: '_INBOX.a.b',
+      deadlineAt: later,
+      correlationId: 'job-7',
+      causationId: 'c-0',
+      traceparent: '00-ab-cd-01',
+      data: place,
+    },
   },
   commit: { least: commit, whole: { ...commit, causationId: 'c-0', principal: 'ann', traceparent: '00-ab-cd-01' } },
-  beat: { busy: { v: 1, edge: 'edge-1', generation: 3, at, backends: ['container'], capacity, used: { ...capacity, sandboxes: 7 }, accepting: true, running: { acme: 7 } } },
+  beat: {
+    busy: {
+      v: 1,
+      edge: 'edge-1',
+      generation: 3,
+      at,
+      backends: ['container'],
+      capacity,
+      used: { ...capacity, sandboxes: 7 },
+      accepting: true,
+      running: { acme: 7 },
+    },
+  },
   'sandbox-command': byType(
     create,
     { type: 'ReportPrepared' },
@@ -190,7 +224,21 @@ export const SAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>>
   event: {
     ...events(
       'sandbox',
-      { type: 'SandboxAdmitted', at, id: sandboxId, project: 'acme', edge: 'edge-1', requestId, index: 0, attempt: 0, spec, slot: 7, generation: 3, totalDeadlineAt: later, forkedFrom: null },
+      {
+        type: 'SandboxAdmitted',
+        at,
+        id: sandboxId,
+        project: 'acme',
+        edge: 'edge-1',
+        requestId,
+        index: 0,
+        attempt: 0,
+        spec,
+        slot: 7,
+        generation: 3,
+        totalDeadlineAt: later,
+        forkedFrom: null,
+      },
       { type: 'SandboxPreparing', ...transitional },
       { type: 'SandboxStarting', ...transitional },
       { type: 'SandboxStarted', at, pid: 4_242, idleDeadlineAt: null },
@@ -210,7 +258,18 @@ export const SAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>>
     ),
     ...events(
       'request',
-      { type: 'RequestAccepted', at, id: requestId, project: 'acme', key: 'job-7/step-1', bodyHash: 'b0d1', count: 2, spec, deadlineAt: later, keyExpiresAt: later },
+      {
+        type: 'RequestAccepted',
+        at,
+        id: requestId,
+        project: 'acme',
+        key: 'job-7/step-1',
+        bodyHash: 'b0d1',
+        count: 2,
+        spec,
+        deadlineAt: later,
+        keyExpiresAt: later,
+      },
       { type: 'SandboxesAssigned', at, assignments: [assignment] },
       { type: 'SandboxUnplaceable', at, index: 1, error },
     ),
@@ -250,7 +309,10 @@ export const SAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>>
   },
   op: {
     'exec.request': { v: 1, key: 'k', argv: ['ls', '-l'], env: { A: 'b' }, cwd: '/w', user: 'bob', stdin: 'bytes', timeoutMs: 2_000 },
-    'exec.response': { exec: { ...exec, state: 'running', endedAt: null, exitCode: null, signal: null, reason: null, fault: null, retry: null }, inline: { stdoutBytes: 8, stderrBytes: 0 } },
+    'exec.response': {
+      exec: { ...exec, state: 'running', endedAt: null, exitCode: null, signal: null, reason: null, fault: null, retry: null },
+      inline: { stdoutBytes: 8, stderrBytes: 0 },
+    },
     'wait.request': { v: 1, execId },
     'wait.response': { exec, inline: { stdoutBytes: 8, stderrBytes: 0 } },
     'read.request': { v: 1, execId, stream: 'stdout', offset: 3 },

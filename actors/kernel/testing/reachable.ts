@@ -16,7 +16,9 @@ export type Space<S extends object, C extends { readonly type: string }, E exten
   readonly shapeOf: (state: S) => string;
 };
 
-export const reachableStates = <S extends object, C extends { readonly type: string }, E extends { readonly type: string }>(space: Space<S, C, E>): Reached<S, E>[] => {
+export const reachableStates = <S extends object, C extends { readonly type: string }, E extends { readonly type: string }>(
+  space: Space<S, C, E>,
+): Reached<S, E>[] => {
   const { definition, address, commands, delaysMs, startAt, shapeOf } = space;
   const reached: Reached<S, E>[] = [{ state: null, events: [], at: startAt }];
   const shapes = new Set<string>();

@@ -12,7 +12,10 @@ export type Story<C> = { readonly name: string; readonly steps: readonly Step<C>
 export type AnyScenario = Scenario<any, any, any, any>;
 
 /** The stories of one kind, with how to run them. */
-export type Shelf = { readonly kind: 'sandbox' | 'request' | 'edge'; readonly stories: readonly { readonly name: string; readonly run: (evict: boolean) => AnyScenario }[] };
+export type Shelf = {
+  readonly kind: 'sandbox' | 'request' | 'edge';
+  readonly stories: readonly { readonly name: string; readonly run: (evict: boolean) => AnyScenario }[];
+};
 
 export const shelf = <S extends object, C extends { readonly type: string }, E extends { readonly type: string }, F extends Effect>(
   kind: Shelf['kind'],

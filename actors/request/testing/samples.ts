@@ -32,7 +32,15 @@ export const place = (choices: readonly (EdgeName | null)[], override: Partial<P
 export const full = wireError('NODE_FULL', 'memoryMiB: 512 asked for, 0 free', { details: { dimension: 'memoryMiB' } });
 export const missing = wireError('LAYER_NOT_FOUND', 'layer sha256:… is not in the store');
 export const impossible = wireError('USER_NOT_FOUND', 'no user bob in the image');
-export const refuse = (index: number, attempt: number, choice: EdgeName | null, error = full): RequestCommand => ({ type: 'ReportRefused', project, requestId, index, attempt, error, choice });
+export const refuse = (index: number, attempt: number, choice: EdgeName | null, error = full): RequestCommand => ({
+  type: 'ReportRefused',
+  project,
+  requestId,
+  index,
+  attempt,
+  error,
+  choice,
+});
 
 export const COMMANDS: readonly RequestCommand[] = [
   place([E1, E2, null]),

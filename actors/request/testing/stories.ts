@@ -3,11 +3,27 @@ import { shelf, type Story } from '../../kernel/testing/story.ts';
 import { requestDefinition } from '../request.definition.ts';
 import { address, DEADLINE_MS, E1, E2, edgeNamed, impossible, missing, place, refuse, T0 } from './samples.ts';
 
-const story = (name: string, ...steps: [RequestCommand, number][]): Story<RequestCommand> => ({ name, steps: steps.map(([command, delayMs]) => ({ command, at: T0 + delayMs })) });
+const story = (name: string, ...steps: [RequestCommand, number][]): Story<RequestCommand> => ({
+  name,
+  steps: steps.map(([command, delayMs]) => ({ command, at: T0 + delayMs })),
+});
 
 export const requestShelf = shelf('request', requestDefinition, address, [
-  story('placed-and-repeated', [place([E1, E1, E2]), 0], [place([E2, E2, E2]), 5_000], [place([E1, E1, E1], { bodyHash: 'other' }), 6_000], [place([E1, E1, E2]), 25 * 3_600_000]),
-  story('refused-and-moved', [place([E1, E1, null]), 0], [refuse(0, 0, E2), 10], [refuse(0, 0, E2), 11], [refuse(0, 1, edgeNamed(3), missing), 20], [refuse(1, 0, null), 30]),
+  story(
+    'placed-and-repeated',
+    [place([E1, E1, E2]), 0],
+    [place([E2, E2, E2]), 5_000],
+    [place([E1, E1, E1], { bodyHash: 'other' }), 6_000],
+    [place([E1, E1, E2]), 25 * 3_600_000],
+  ),
+  story(
+    'refused-and-moved',
+    [place([E1, E1, null]), 0],
+    [refuse(0, 0, E2), 10],
+    [refuse(0, 0, E2), 11],
+    [refuse(0, 1, edgeNamed(3), missing), 20],
+    [refuse(1, 0, null), 30],
+  ),
   story('given-up', [place([E1, E2]), 0], [refuse(0, 0, E2, impossible), 10], [refuse(1, 0, E1), DEADLINE_MS]),
   story('too-late', [place([E1, E2]), DEADLINE_MS + 1]),
 ]);

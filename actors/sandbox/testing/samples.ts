@@ -41,7 +41,12 @@ export const remove: SandboxCommand = { type: 'DeleteSandbox' };
 export const destroyed: SandboxCommand = { type: 'ReportDestroyed' };
 export const failed: SandboxCommand = { type: 'ReportFailed', error: wireError('START_FAILED', 'no /bin/sh in the image') };
 export const exited: SandboxCommand = { type: 'ReportExited', error: wireError('SANDBOX_FAILED', 'its first process ended', { fault: 'agent' }) };
-export const deadline = (kind: Of<'DeadlinePassed'>['kind'], version = 0, activityAt = 0): SandboxCommand => ({ type: 'DeadlinePassed', kind, version, activityAt: at(activityAt) });
+export const deadline = (kind: Of<'DeadlinePassed'>['kind'], version = 0, activityAt = 0): SandboxCommand => ({
+  type: 'DeadlinePassed',
+  kind,
+  version,
+  activityAt: at(activityAt),
+});
 
 /** Every command type, in every variant that the decider tells apart. */
 export const COMMANDS: readonly SandboxCommand[] = [

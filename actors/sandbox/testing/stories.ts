@@ -9,7 +9,9 @@ import { address, create, deadline, destroyed, exited, failed, IDLE_MS, ms, remo
 /** Commands a second apart; a pair gives the delay after T0 itself. */
 const story = (name: string, ...commands: (SandboxCommand | [SandboxCommand, number])[]): Story<SandboxCommand> => ({
   name,
-  steps: commands.map((entry, i): Step<SandboxCommand> => (Array.isArray(entry) ? { command: entry[0], at: T0 + entry[1] } : { command: entry, at: T0 + i * 1_000 })),
+  steps: commands.map(
+    (entry, i): Step<SandboxCommand> => (Array.isArray(entry) ? { command: entry[0], at: T0 + entry[1] } : { command: entry, at: T0 + i * 1_000 }),
+  ),
 });
 const pause: SandboxCommand = { type: 'PauseSandbox' };
 const resume: SandboxCommand = { type: 'ResumeSandbox' };
@@ -24,8 +26,48 @@ export const sandboxShelf = shelf('sandbox', sandboxDefinition, address, [
   story('launch-deadline', create, [deadline('transition'), SANDBOX_LIMITS.startingMs], [destroyed, SANDBOX_LIMITS.startingMs + 1]),
   story('stopped-while-starting', create, stop, started, [deadline('transition'), 1_000 + SANDBOX_LIMITS.stoppingMs], [destroyed, 60_000], [remove, 61_000]),
   story('died', create, started, exited, destroyed),
-  story('idle', create, started, [deadline('idle', 0, T0 + 30_000), 1_000 + IDLE_MS], [deadline('idle', 0, T0 + 30_000), 30_000 + IDLE_MS], [destroyed, 31_000 + IDLE_MS]),
-  story('total-life', create, started, { type: 'ExtendLives', totalMs: ms(2 * TOTAL_MS), idleMs: null }, [deadline('total', 0), TOTAL_MS], [deadline('total', 1), 3 * TOTAL_MS], [destroyed, 3 * TOTAL_MS + 5]),
-  story('paused-and-snapshotted', create, started, pause, { type: 'ReportPaused' }, snapshot, snapshotted, resume, { type: 'ReportResumed' }, snapshot, pause, notYet, stop, destroyed),
-  story('not-supported', { ...create, spec: { ...spec, lives: { ...spec.lives, idleMs: null } } }, started, snapshot, notYet, pause, [deadline('transition'), 900_000], [stop, 901_000], [destroyed, 902_000]),
+  story(
+    'idle',
+    create,
+    started,
+    [deadline('idle', 0, T0 + 30_000), 1_000 + IDLE_MS],
+    [deadline('idle', 0, T0 + 30_000), 30_000 + IDLE_MS],
+    [destroyed, 31_000 + IDLE_MS],
+  ),
+  story(
+    'total-life',
+    create,
+    started,
+    { type: 'ExtendLives', totalMs: ms(2 * TOTAL_MS), idleMs: null },
+    [deadline('total', 0), TOTAL_MS],
+    [deadline('total', 1), 3 * TOTAL_MS],
+    [destroyed, 3 * TOTAL_MS + 5],
+  ),
+  story(
+    'paused-and-snapshotted',
+    create,
+    started,
+    pause,
+    { type: 'ReportPaused' },
+    snapshot,
+    snapshotted,
+    resume,
+    { type: 'ReportResumed' },
+    snapshot,
+    pause,
+    notYet,
+    stop,
+    destroyed,
+  ),
+  story(
+    'not-supported',
+    { ...create, spec: { ...spec, lives: { ...spec.lives, idleMs: null } } },
+    started,
+    snapshot,
+    notYet,
+    pause,
+    [deadline('transition'), 900_000],
+    [stop, 901_000],
+    [destroyed, 902_000],
+  ),
 ]);
