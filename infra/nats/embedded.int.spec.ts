@@ -200,6 +200,10 @@ describe('files and ports', () => {
     await rm(other, { recursive: true });
   });
 
+  test('a client without a key is refused', async () => {
+    await expect(connect({ servers: [...bus.servers] })).rejects.toThrow(/authorization/i);
+  });
+
   test('a second platform on the same directory is refused and harms nobody', async () => {
     await expect(startBus(directory)).rejects.toMatchObject({ code: 'HOST_UNFIT', message: expect.stringContaining('another nats-server') });
     expect(await (await asClient(RED)).rtt()).toBeGreaterThanOrEqual(0);

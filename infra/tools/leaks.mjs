@@ -17,12 +17,12 @@ const SETTLE_MS = 5_000;
 const CGROUP_DEPTH = 3;
 
 /** Starts watching; the result tells, after the run, what is left: one line per thing. Processes started from now on inherit the mark. */
-export const watchForLeaks = () => {
+export const watchForLeaks = ({ settleMs = SETTLE_MS } = {}) => {
   process.env[MARK] ??= randomBytes(8).toString('hex');
   const run = process.env[MARK];
   const before = new Set(thingsOf(run));
   return async () => {
-    const until = performance.now() + SETTLE_MS;
+    const until = performance.now() + settleMs;
     for (;;) {
       const left = thingsOf(run).filter((thing) => !before.has(thing));
       if (left.length === 0 || performance.now() > until) return left;
