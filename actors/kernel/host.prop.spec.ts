@@ -7,24 +7,31 @@
  */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { ManualClock, MemoryEventLog, type WriteFault } from '#adapters/memory/mod.ts';
 import type { TimestampMs } from '#bus/units.ts';
+import type { StoredCommit } from '../ports/event-log.ts';
 import { type Effect, fold } from './definition.ts';
 import { ActorHost, type CommandResult, type HostInput, type HostOutput } from './host.ts';
 import { type Add, type Added, type Counter, counterAddress, counterDefinition } from './testing/counter.ts';
-import { type Fault, ModelLog } from './testing/model-log.ts';
 
 const address = counterAddress();
+
+/** The memory log, losing what the next write is told to lose. */
+class FaultyLog {
+  nextFault: WriteFault = 'none';
+  readonly log = new MemoryEventLog({ shards: [address.shard], clock: new ManualClock(1_000), fault: () => this.nextFault });
+}
 
 /** One process: a host, and the I/O that it has asked for and that has not happened or not been answered yet. */
 class Writer {
   readonly results = new Map<number, CommandResult[]>();
-  readonly #log: ModelLog;
+  readonly #faulty: FaultyLog;
   readonly #host = new ActorHost<Counter, Add, Added, Effect>(counterDefinition);
   readonly #wanted: Extract<HostOutput<Counter, Effect>, { type: 'load' | 'append' }>[] = [];
   readonly #answers: HostInput<Add>[] = [];
 
-  constructor(log: ModelLog) {
-    this.#log = log;
+  constructor(faulty: FaultyLog) {
+    this.#faulty = faulty;
   }
 
   command(token: number, command: Add): void {
@@ -40,10 +47,12 @@ class Writer {
   }
 
   /** One wanted piece of I/O happens; its answer is on the way. */
-  perform(fault: Fault): boolean {
+  async perform(fault: WriteFault): Promise<boolean> {
     const wanted = this.#wanted.shift();
-    if (wanted?.type === 'load') this.#answers.push({ type: 'loaded', address, stored: this.#log.last(address) });
-    if (wanted?.type === 'append') this.#answers.push({ type: 'appended', address, outcome: this.#log.append(wanted.request, fault) });
+    const { log } = this.#faulty;
+    this.#faulty.nextFault = fault;
+    if (wanted?.type === 'load') this.#answers.push({ type: 'loaded', address, stored: await log.last(address) });
+    if (wanted?.type === 'append') this.#answers.push({ type: 'appended', address, outcome: await log.append(wanted.request) });
     return wanted !== undefined;
   }
 
@@ -57,8 +66,8 @@ class Writer {
     this.#host.evict(address);
   }
 
-  settle(): void {
-    while (this.perform('none') || this.receive());
+  async settle(): Promise<void> {
+    while ((await this.perform('none')) || this.receive());
   }
 
   #step(input: HostInput<Add>): void {
@@ -70,22 +79,22 @@ class Writer {
   }
 }
 
-type Move = { readonly writer: number; readonly kind: 'command' | 'perform' | 'receive' | 'evict'; readonly n: number; readonly fault: Fault };
+type Move = { readonly writer: number; readonly kind: 'command' | 'perform' | 'receive' | 'evict'; readonly n: number; readonly fault: WriteFault };
 const move = (writers: number) =>
   fc.record<Move>({
     writer: fc.nat(writers - 1),
     kind: fc.constantFrom('command', 'perform', 'perform', 'receive', 'receive', 'evict'),
     n: fc.integer({ min: -1, max: 5 }),
-    fault: fc.constantFrom('none', 'none', 'lostAnswer', 'lostRequest'),
+    fault: fc.constantFrom('none', 'none', 'lost_answer', 'lost_request'),
   });
 
-const play = (moves: readonly Move[], writerCount: number, keyOf: (token: number) => string | undefined) => {
-  const log = new ModelLog();
-  const writers = Array.from({ length: writerCount }, () => new Writer(log));
+const play = async (moves: readonly Move[], writerCount: number, keyOf: (token: number) => string | undefined) => {
+  const faulty = new FaultyLog();
+  const writers = Array.from({ length: writerCount }, () => new Writer(faulty));
   const given = new Map<number, Add>();
   for (const { writer: w, kind, n, fault } of moves) {
     const writer = writers[w] as Writer;
-    if (kind === 'perform') writer.perform(fault);
+    if (kind === 'perform') await writer.perform(fault);
     else if (kind === 'receive') writer.receive();
     else if (kind === 'evict') writer.evict();
     else {
@@ -96,12 +105,13 @@ const play = (moves: readonly Move[], writerCount: number, keyOf: (token: number
       writer.command(token, command);
     }
   }
-  for (let round = 0; round < 2; round += 1) for (const writer of writers) writer.settle();
-  return { log, writers, given };
+  for (let round = 0; round < 2; round += 1) for (const writer of writers) await writer.settle();
+  const history = await faulty.log.history(address, 0, moves.length + 1);
+  return { history, writers, given };
 };
 
-const checkLog = (log: ModelLog): Counter | null => {
-  const commits = log.history(address).map((s) => s.commit);
+const checkLog = (history: readonly StoredCommit[]): Counter | null => {
+  const commits = history.map((s) => s.commit);
   expect(commits.map((c) => c.version)).toEqual(commits.map((_, i) => i + 1));
   const state = fold<Counter, Added>(
     counterDefinition,
@@ -111,8 +121,8 @@ const checkLog = (log: ModelLog): Counter | null => {
   return state;
 };
 
-const checkReplies = ({ log, writers }: ReturnType<typeof play>): void => {
-  const commits = log.history(address).map((s) => s.commit);
+const checkReplies = ({ history, writers }: Awaited<ReturnType<typeof play>>): void => {
+  const commits = history.map((s) => s.commit);
   for (const writer of writers)
     for (const [token, results] of writer.results) {
       expect(results.length, `answers to command ${token}`).toBe(1);
@@ -121,27 +131,27 @@ const checkReplies = ({ log, writers }: ReturnType<typeof play>): void => {
     }
 };
 
-test('one writer: every command that could be decided is in the log exactly once', () => {
-  fc.assert(
-    fc.property(fc.array(move(1), { maxLength: 120 }), (moves) => {
-      const played = play(moves, 1, () => undefined);
+test('one writer: every command that could be decided is in the log exactly once', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(move(1), { maxLength: 120 }), async (moves) => {
+      const played = await play(moves, 1, () => undefined);
       checkReplies(played);
       const expected = [...played.given.values()].reduce((total, { n }) => total + Math.max(0, n), 0);
-      expect(checkLog(played.log)?.total ?? 0).toBe(expected);
-      const ids = played.log.history(address).map((s) => s.commit.commandId);
+      expect(checkLog(played.history)?.total ?? 0).toBe(expected);
+      const ids = played.history.map((s) => s.commit.commandId);
       expect(new Set(ids).size).toBe(ids.length);
     }),
     { numRuns: 400 },
   );
 });
 
-test('two writers of idempotent commands: each key counts once, whoever was first', () => {
-  fc.assert(
-    fc.property(fc.array(move(2), { maxLength: 120 }), (moves) => {
+test('two writers of idempotent commands: each key counts once, whoever was first', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(move(2), { maxLength: 120 }), async (moves) => {
       const keyOf = (token: number) => `key-${token % 4}`;
-      const played = play(moves, 2, keyOf);
+      const played = await play(moves, 2, keyOf);
       checkReplies(played);
-      const state = checkLog(played.log);
+      const state = checkLog(played.history);
       expect(new Set(state?.keys).size).toBe(state?.keys.length ?? 0);
       for (const [token, { n }] of played.given) if (n > 0) expect(state?.keys).toContain(keyOf(token));
     }),

@@ -1,9 +1,10 @@
 /** The machine as a picture: a Mermaid state diagram made from the machine itself, so that it cannot lie. */
 import { sandboxMachine } from './sandbox.machine.ts';
 
-/** Events that leave every living state in the same way are drawn once. */
+/** Leaves every living state in the same way, and is drawn once. */
 const DRAWN_APART = 'SandboxStopping';
 
+/** Events that only write something down, and lead nowhere else, are left out. */
 export const sandboxStateChart = (): string => {
   const lines = ['stateDiagram-v2', `  [*] --> ${sandboxMachine.config.initial}: SandboxAdmitted`];
   const stoppable: string[] = [];
@@ -12,7 +13,6 @@ export const sandboxStateChart = (): string => {
       const targets = transitions.flatMap((t) => (t.target ?? []).map((target) => target.key));
       if (event === DRAWN_APART) stoppable.push(name);
       else for (const target of targets) lines.push(`  ${name} --> ${target}: ${event}`);
-      if (targets.length === 0) lines.push(`  ${name} --> ${name}: ${event}`);
     }
   }
   lines.push(`  note left of stopping: ${DRAWN_APART} leads here from ${stoppable.join(', ')}`);
