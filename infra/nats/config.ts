@@ -3,7 +3,7 @@
  *
  * Accounts: PLATFORM holds JetStream and the roles. Each project has an account of its own that imports its part of `dsec.api` and
  * `dsec.op` as services and of `dsec.out` as a stream, and nothing else. One account for all clients would not do: the server does
- * not check reply subjects, so a tenant could have an answer published onto another tenant's subject. @paper §3.2
+ * not check reply subjects, so a tenant could have an answer delivered to another tenant's inbox. @paper §3.2
  *
  * INV-TENANT: no message of one project's clients reaches another project's subjects.
  */
