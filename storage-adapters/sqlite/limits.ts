@@ -1,0 +1,17 @@
+/** Every bound of the projection, with where the number comes from. */
+import { KEY_LIMITS } from '#bus/limits.ts';
+
+export const PROJECTION_LIMITS = {
+  /** Commits in one transaction: from 500 on a larger batch is no faster. */
+  batchCommits: 500,
+  /** A file that nobody has fed for longer is rebuilt: tombstones may have come and gone meanwhile, their rows would stay for ever. */
+  offlineMs: KEY_LIMITS.tombstoneTtlMs / 2,
+  /** Calls that wait for a sequence; more are told OVERLOADED. */
+  waiters: 10_000,
+  /** Rows of one page. */
+  pageRows: 500,
+  /** Pause before a transaction that failed (disk full, locked) is tried again. */
+  retryMs: 1_000,
+  /** A locked file is waited for this long: a backup may hold it for a moment. */
+  busyMs: 5_000,
+} as const;
