@@ -1,0 +1,94 @@
+/*
+ * Control groups of the sandboxes, in the three layouts that hosts have:
+ *
+ *   v2      one tree with the controllers
+ *   v1      a tree per controller
+ *   mixed   controllers in v1, and a v2 tree without them: freeze, kill, and groups per command go there
+ *
+ * Below <hierarchy>/<NAME>/<id>/: Aether in `agent` (v2) or in the directory itself (elsewhere a group may hold processes and
+ * children), commands in `payload`, which carries the limits. The v2 payload belongs to the sandbox's root, so that Aether can
+ * make a group per command.
+ *
+ * INV-GATE: no process of a sandbox runs before it is in every hierarchy.
+ */
+#ifndef DSEC_LAUNCHER_CGROUP_H
+#define DSEC_LAUNCHER_CGROUP_H
+
+#include "fault.h"
+#include "limits.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum cgroup_layout { CGROUP_V2, CGROUP_V1, CGROUP_MIXED };
+
+enum {
+	CONTROL_MEMORY = 1,
+	CONTROL_CPU = 2,
+	CONTROL_PIDS = 4,
+	CONTROL_CPUACCT = 8,
+	CONTROL_FREEZER = 16,
+	CONTROL_NEEDED = CONTROL_MEMORY | CONTROL_CPU | CONTROL_PIDS,
+};
+
+struct hierarchy {
+	bool unified;
+	unsigned controllers;
+	char mount[256];
+	int fd; /* <mount>/<NAME> */
+};
+
+struct cgroup_tree {
+	enum cgroup_layout layout;
+	int count;
+	struct hierarchy list[HIERARCHIES_MAX];
+};
+
+struct cgroup_limits {
+	uint64_t memory_mib, cpu_millis, pids;
+};
+
+/* What a launch needs open: -1 where the layout has no such thing. */
+struct cgroup_handles {
+	int birth;       /* v2 directory of the sandbox, for CLONE_INTO_CGROUP */
+	int agent_procs; /* v2 with controllers: where Aether moves to, after it has its cgroup namespace */
+	int payload;     /* v2 payload directory */
+	int gates[HIERARCHIES_MAX];
+	int gate_count; /* v1: cgroup.procs of the payload */
+};
+
+struct cgroup_stats {
+	uint64_t memory_bytes, cpu_usec, pids, oom_kills;
+};
+
+const char *cgroup_layout_name(enum cgroup_layout layout);
+/* Chooses the hierarchies from the text of /proc/self/mountinfo. Pure. -1: a needed controller is nowhere. */
+int cgroup_choose(struct cgroup_tree *tree, const char *mountinfo, const char *unified_controllers, bool without_v2);
+/* Finds the hierarchies and makes <NAME> in each. */
+int cgroup_open(struct cgroup_tree *tree, const char *name, bool without_v2, int scratch_dir, struct fault *fault);
+/* Removes <NAME> where it is empty. */
+void cgroup_close(struct cgroup_tree *tree, const char *name);
+
+int cgroup_make(const struct cgroup_tree *tree, const char *id, uid_t owner, const struct cgroup_limits *limits, struct fault *fault);
+int cgroup_open_handles(const struct cgroup_tree *tree, const char *id, struct cgroup_handles *handles, struct fault *fault);
+void cgroup_close_handles(struct cgroup_handles *handles);
+/* v1: puts the waiting child into every hierarchy. */
+int cgroup_attach(const struct cgroup_tree *tree, const char *id, pid_t pid, struct fault *fault);
+/* v2 with controllers: turns them on for the payload; only now does the sandbox's own directory hold no process. Idempotent. */
+int cgroup_seal(const struct cgroup_tree *tree, const char *id, const struct cgroup_limits *limits, struct fault *fault);
+
+/* SIGKILL to all of it. */
+void cgroup_kill(const struct cgroup_tree *tree, const char *id);
+int cgroup_freeze(const struct cgroup_tree *tree, const char *id, bool frozen);
+/* Whether the payload has come to the wanted state. -1 with errno. */
+int cgroup_is_frozen(const struct cgroup_tree *tree, const char *id);
+/* Removes every directory of it. -1 EBUSY while a process or a child group is still there. */
+int cgroup_remove(const struct cgroup_tree *tree, const char *id);
+/* Aether's process id, or 0. */
+pid_t cgroup_first_process(const struct cgroup_tree *tree, const char *id);
+int cgroup_read_stats(const struct cgroup_tree *tree, const char *id, struct cgroup_stats *stats);
+/* Calls back with the id of every sandbox that has a directory. */
+int cgroup_each(const struct cgroup_tree *tree, int (*visit)(const char *id, void *context), void *context);
+
+#endif

@@ -1,0 +1,234 @@
+#include "images.h"
+
+#include "files.h"
+#include "launcher.h"
+#include "spec.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/loop.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+enum {
+	/* Between LOOP_CTL_GET_FREE and LOOP_CONFIGURE somebody else may take the device. */
+	LOOP_TRIES_MAX = 32,
+	MOUNT_FLAGS = MS_RDONLY | MS_NODEV | MS_NOATIME,
+};
+
+static struct image *first;
+static const char *method;
+
+const struct image *images_first(void)
+{
+	return first;
+}
+
+const char *image_name(const struct image *image)
+{
+	return image->digest + strlen("sha256:");
+}
+
+static struct image *known(const char *digest)
+{
+	struct image *image = first;
+	while (image && strcmp(image->digest, digest) != 0)
+		image = image->next;
+	return image;
+}
+
+struct image *images_find(const char *digest)
+{
+	struct image *image = known(digest);
+	return image && image->mounted ? image : NULL;
+}
+
+const char *images_method(void)
+{
+	struct utsname name;
+	int major = 0, minor = 0;
+	if (method)
+		return method;
+	if (launcher.old_kernel || uname(&name) < 0 || sscanf(name.release, "%d.%d", &major, &minor) != 2)
+		return "loop";
+	return major > 6 || (major == 6 && minor >= 12) ? "file" : "loop";
+}
+
+static struct image *remember(const char *digest)
+{
+	struct image *image = calloc(1, sizeof *image);
+	if (!image)
+		return NULL;
+	snprintf(image->digest, sizeof image->digest, "%s", digest);
+	image->next = first;
+	first = image;
+	return image;
+}
+
+/* Drops what is neither mounted nor used. */
+static void tidy(struct image *image)
+{
+	if (image->mounted || image->users > 0)
+		return;
+	struct image **link = &first;
+	while (*link != image)
+		link = &(*link)->next;
+	*link = image->next;
+	free(image);
+}
+
+struct image *images_hold(const char *digest)
+{
+	struct image *image = known(digest);
+	if (image || (image = remember(digest)))
+		image->users++;
+	return image;
+}
+
+void images_release(struct image *image)
+{
+	image->users--;
+	tidy(image);
+}
+
+static int adopt(const char *name, void *context)
+{
+	struct fault *fault = context;
+	char digest[7 + 64 + 1];
+	struct statx status;
+	if ((size_t)snprintf(digest, sizeof digest, "sha256:%s", name) >= sizeof digest || !is_digest(digest))
+		return 0;
+	if (statx(launcher.layers_fd, name, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS, &status) < 0)
+		return fault_errno(fault, "look at layers");
+	if (!(status.stx_attributes & STATX_ATTR_MOUNT_ROOT)) {
+		unlinkat(launcher.layers_fd, name, AT_REMOVEDIR); /* from a namespace that is gone */
+		return 0;
+	}
+	struct image *image = remember(digest);
+	if (!image)
+		return fault_errno(fault, "remember image");
+	image->mounted = true;
+	return 0;
+}
+
+int images_adopt(struct fault *fault)
+{
+	return each_name(launcher.layers_fd, adopt, fault);
+}
+
+static int open_free_loop(int control, int *number)
+{
+	char path[32];
+	*number = ioctl(control, LOOP_CTL_GET_FREE);
+	if (*number < 0)
+		return -1;
+	snprintf(path, sizeof path, "/dev/loop%d", *number);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* A loop device over `image_fd` that frees itself after the last unmount. Returns its descriptor. */
+static int take_loop(int image_fd, char *path, size_t size)
+{
+	int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC), number, device = -1;
+	struct loop_config config = {.fd = (uint32_t)image_fd, .info.lo_flags = LO_FLAGS_READ_ONLY | LO_FLAGS_AUTOCLEAR};
+	for (int tries = 0; control >= 0 && device < 0 && tries < LOOP_TRIES_MAX; tries++) {
+		device = open_free_loop(control, &number);
+		if (device < 0)
+			break;
+		if (ioctl(device, LOOP_CONFIGURE, &config) == 0)
+			snprintf(path, size, "/dev/loop%d", number);
+		else if (errno == EBUSY)
+			close_fd(&device);
+		else {
+			close_fd(&device);
+			break;
+		}
+	}
+	close_fd(&control);
+	return device;
+}
+
+static int mount_by_loop(const char *image, const char *target)
+{
+	char path[32];
+	int file = open(image, O_RDONLY | O_CLOEXEC);
+	if (file < 0)
+		return -1;
+	int device = take_loop(file, path, sizeof path), result = -1;
+	if (device >= 0)
+		result = mount(path, target, "erofs", MOUNT_FLAGS, NULL);
+	close_fd(&device);
+	close_fd(&file);
+	if (result == 0)
+		method = "loop";
+	return result;
+}
+
+/* A kernel without file-backed EROFS says ENOTBLK, as it does for a file on a tmpfs. */
+static int mount_image(const char *image, const char *target)
+{
+	if (!launcher.old_kernel) {
+		if (mount(image, target, "erofs", MOUNT_FLAGS, NULL) == 0) {
+			method = "file";
+			return 0;
+		}
+		if (errno != ENOTBLK)
+			return -1;
+	}
+	return mount_by_loop(image, target);
+}
+
+int images_mount(const char *digest, const char *path, struct fault *fault)
+{
+	struct stat status;
+	if (images_find(digest))
+		return 0;
+	if (stat(path, &status) < 0 || !S_ISREG(status.st_mode))
+		return fault_set(fault, CODE_MISSING, "open image", errno, "image file %s is not there", path);
+	struct image *image = known(digest);
+	if (!image && !(image = remember(digest)))
+		return fault_errno(fault, "remember image");
+	char point[PATH_MAX + 80];
+	snprintf(point, sizeof point, "%s/layers/%s", launcher.run, image_name(image));
+	if (ensure_dir(AT_FDCWD, point, 0755) == 0 && mount_image(path, point) == 0) {
+		image->mounted = true;
+		return 0;
+	}
+	fault_errno(fault, "mount image");
+	rmdir(point);
+	tidy(image);
+	return -1;
+}
+
+int images_unmount(const char *digest, struct fault *fault)
+{
+	char point[PATH_MAX + 80];
+	struct image *image = images_find(digest);
+	if (!image)
+		return 0;
+	if (image->users > 0)
+		return fault_set(fault, CODE_BUSY, "unmount image", EBUSY, "image %s has %d users; destroy those sandboxes first", digest, image->users);
+	snprintf(point, sizeof point, "%s/layers/%s", launcher.run, image_name(image));
+	if (umount2(point, UMOUNT_NOFOLLOW) < 0)
+		return errno == EBUSY ? fault_set(fault, CODE_BUSY, "unmount image", EBUSY, "image %s is in use", digest) : fault_errno(fault, "unmount image");
+	rmdir(point);
+	image->mounted = false;
+	tidy(image);
+	return 0;
+}
+
+void images_close(void)
+{
+	char point[PATH_MAX + 80];
+	for (const struct image *image = first; image; image = image->next) {
+		snprintf(point, sizeof point, "%s/layers/%s", launcher.run, image_name(image));
+		umount2(point, MNT_DETACH | UMOUNT_NOFOLLOW);
+		rmdir(point);
+	}
+}

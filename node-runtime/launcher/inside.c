@@ -1,0 +1,247 @@
+/*
+ * The image is not trusted: a directory of it may be a symbolic link to anywhere. Every path is resolved below the root's
+ * descriptor, and a mount point that is a link is an error.
+ */
+#include "inside.h"
+
+#include "files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static int open_beneath(int root, const char *path, uint64_t flags, uint64_t resolve, mode_t mode)
+{
+	struct open_how how = {.flags = flags | O_CLOEXEC, .resolve = resolve, .mode = mode};
+	return (int)syscall(SYS_openat2, root, path, &how, sizeof how);
+}
+
+/* A mount point, made when the image has none. */
+static int open_point(int root, const char *path)
+{
+	if (mkdirat(root, path, 0755) < 0 && errno != EEXIST)
+		return -1;
+	return open_beneath(root, path, O_PATH | O_DIRECTORY, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS, 0);
+}
+
+static int attach(int mounted, int point)
+{
+	return move_mount(mounted, "", point, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+}
+
+struct option {
+	const char *key, *value;
+};
+
+/* Makes a file system and attaches it at `path`. Returns the descriptor of its root. */
+static int mount_new(int root, const char *path, const char *type, const struct option *options, unsigned attributes)
+{
+	int context = fsopen(type, FSOPEN_CLOEXEC), mounted = -1, point = -1;
+	if (context < 0)
+		return -1;
+	for (; options && options->key; options++)
+		if (fsconfig(context, FSCONFIG_SET_STRING, options->key, options->value, 0) < 0)
+			goto out;
+	if (fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0 || (mounted = fsmount(context, FSMOUNT_CLOEXEC, attributes)) < 0)
+		goto out;
+	point = open_point(root, path);
+	if (point < 0 || attach(mounted, point) < 0)
+		close_fd(&mounted);
+out:
+	close_fd(&point);
+	close_fd(&context);
+	return mounted;
+}
+
+/* Covers a file or a directory that is there with `cover`, a clone of something harmless. */
+static int cover(int root, const char *path, int from, const char *harmless)
+{
+	int point = open_beneath(root, path, O_PATH | O_NOFOLLOW, RESOLVE_BENEATH, 0);
+	if (point < 0)
+		return errno == ENOENT ? 0 : -1;
+	int clone = open_tree(from, harmless, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | (*harmless ? 0 : AT_EMPTY_PATH));
+	int result = clone < 0 ? -1 : attach(clone, point);
+	close_fd(&clone);
+	close_fd(&point);
+	return result;
+}
+
+static int make_read_only(int root, const char *path)
+{
+	int point = open_beneath(root, path, O_PATH | O_NOFOLLOW, RESOLVE_BENEATH, 0);
+	if (point < 0)
+		return errno == ENOENT ? 0 : -1;
+	int clone = open_tree(point, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE);
+	struct mount_attr read_only = {.attr_set = MOUNT_ATTR_RDONLY};
+	int result = clone < 0 || mount_setattr(clone, "", AT_EMPTY_PATH | AT_RECURSIVE, &read_only, sizeof read_only) < 0 ? -1 : attach(clone, point);
+	close_fd(&clone);
+	close_fd(&point);
+	return result;
+}
+
+/*
+ * What Docker hides and protects, and the per-page files: reading those has crashed a kernel (@paper §6.4). What only root of the
+ * host may open (kmsg, slabinfo, …) is refused by itself: the sandbox's root is somebody else.
+ */
+static const char *const HIDDEN_FILES[] = {
+	"kcore", "keys", "timer_list", "sched_debug", "latency_stats", "kpagecount", "kpageflags", "kpagecgroup", "interrupts",
+};
+static const char *const HIDDEN_DIRECTORIES[] = {"acpi", "asound", "scsi"};
+static const char *const READ_ONLY[] = {"bus", "fs", "irq", "sys", "sysrq-trigger"};
+static const char *const HIDDEN_SYS[] = {"firmware", "devices/virtual/powercap"};
+
+#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
+
+/* An empty read-only directory to lay over others; not attached anywhere itself. */
+static int make_empty(void)
+{
+	int context = fsopen("tmpfs", FSOPEN_CLOEXEC), mounted = -1;
+	if (context >= 0 && fsconfig(context, FSCONFIG_SET_STRING, "mode", "555", 0) == 0 && fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == 0)
+		mounted = fsmount(context, FSMOUNT_CLOEXEC, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+	close_fd(&context);
+	return mounted;
+}
+
+/* Detached mounts cannot be cloned on older kernels: the first directory that is there gets the mount itself, the others clones of it. */
+static int hide_directories(int root, const char *const *paths, size_t count, int *empty)
+{
+	for (size_t i = 0; i < count; i++) {
+		int point = open_beneath(root, paths[i], O_PATH | O_DIRECTORY | O_NOFOLLOW, RESOLVE_BENEATH, 0);
+		if (point < 0 && errno == ENOENT)
+			continue;
+		int result = -1;
+		if (point >= 0 && *empty < 0) {
+			*empty = make_empty();
+			result = *empty < 0 ? -1 : attach(*empty, point);
+		} else if (point >= 0)
+			result = cover(root, paths[i], *empty, "");
+		close_fd(&point);
+		if (result < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int protect_proc(int proc, int dev, int *empty)
+{
+	for (size_t i = 0; i < COUNT_OF(HIDDEN_FILES); i++)
+		if (cover(proc, HIDDEN_FILES[i], dev, "null") < 0)
+			return -1;
+	if (hide_directories(proc, HIDDEN_DIRECTORIES, COUNT_OF(HIDDEN_DIRECTORIES), empty) < 0)
+		return -1;
+	for (size_t i = 0; i < COUNT_OF(READ_ONLY); i++)
+		if (make_read_only(proc, READ_ONLY[i]) < 0)
+			return -1;
+	return 0;
+}
+
+static int mount_below_dev(int dev, uint64_t memory_mib, enum child_step *step)
+{
+	char size[32];
+	snprintf(size, sizeof size, "%lluk", (unsigned long long)memory_mib * 512); /* half of the limit, as a tmpfs takes of a machine */
+	const struct option pts[] = {{"ptmxmode", "0666"}, {"mode", "0620"}, {"gid", "5"}, {NULL, NULL}};
+	const struct option shm[] = {{"mode", "1777"}, {"size", size}, {NULL, NULL}};
+	*step = STEP_DEV_PTS;
+	int fd = mount_new(dev, "pts", "devpts", pts, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+	if (fd < 0)
+		return -1;
+	close_fd(&fd);
+	*step = STEP_DEV_SHM;
+	fd = mount_new(dev, "shm", "tmpfs", shm, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+	if (fd < 0)
+		return -1;
+	close_fd(&fd);
+	*step = STEP_DEV_MQUEUE;
+	fd = mount_new(dev, "mqueue", "mqueue", NULL, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+	if (fd < 0 && errno != ENODEV) /* a kernel without POSIX queues */
+		return -1;
+	close_fd(&fd);
+	return 0;
+}
+
+static int mount_kernel_files(int root, int dev, uint64_t memory_mib, enum child_step *step)
+{
+	unsigned attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
+	int empty = -1, proc = -1, sys = -1, point = -1, result = -1;
+	*step = STEP_DEV;
+	if ((point = open_point(root, "dev")) < 0 || attach(dev, point) < 0 || mount_below_dev(dev, memory_mib, step) < 0)
+		goto out;
+	*step = STEP_PROC;
+	if ((proc = mount_new(root, "proc", "proc", NULL, attributes)) < 0)
+		goto out;
+	*step = STEP_SYS;
+	if ((sys = mount_new(root, "sys", "sysfs", NULL, attributes | MOUNT_ATTR_RDONLY)) < 0)
+		goto out;
+	*step = STEP_PROC_MASK;
+	if (protect_proc(proc, dev, &empty) < 0)
+		goto out;
+	*step = STEP_SYS_MASK;
+	result = hide_directories(sys, HIDDEN_SYS, COUNT_OF(HIDDEN_SYS), &empty);
+out:
+	close_fd(&empty);
+	close_fd(&proc);
+	close_fd(&sys);
+	close_fd(&point);
+	return result;
+}
+
+static int make_tmp(int root)
+{
+	struct stat status;
+	if (mkdirat(root, "tmp", 01777) < 0 && errno != EEXIST)
+		return -1;
+	int tmp = open_beneath(root, "tmp", O_RDONLY | O_DIRECTORY, RESOLVE_IN_ROOT, 0);
+	if (tmp < 0)
+		return errno == ENOENT || errno == ENOTDIR ? 0 : -1; /* a link to nowhere: as the image wants it */
+	int result = fstat(tmp, &status) < 0 || ((status.st_mode & 07777) != 01777 && fchmod(tmp, 01777) < 0) ? -1 : 0;
+	close_fd(&tmp);
+	return result;
+}
+
+/* The image's own file is replaced, a link too: what it says is about the machine on which it was built. */
+static int write_etc(int etc, const char *name, const char *text)
+{
+	int fd = openat(etc, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+	if (fd < 0 && errno == ELOOP && unlinkat(etc, name, 0) == 0)
+		fd = openat(etc, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return -1;
+	ssize_t written = write(fd, text, strlen(text));
+	close_fd(&fd);
+	return written == (ssize_t)strlen(text) ? 0 : -1;
+}
+
+static int write_names(int root, const char *hostname)
+{
+	char hosts[256], name[HOSTNAME_BYTES + 1];
+	snprintf(hosts, sizeof hosts, "127.0.0.1 localhost\n127.0.1.1 %s\n::1 localhost ip6-localhost ip6-loopback\n", hostname);
+	snprintf(name, sizeof name, "%s\n", hostname);
+	if (mkdirat(root, "etc", 0755) < 0 && errno != EEXIST)
+		return -1;
+	int etc = open_beneath(root, "etc", O_RDONLY | O_DIRECTORY, RESOLVE_IN_ROOT, 0);
+	if (etc < 0)
+		return -1;
+	int result = write_etc(etc, "hosts", hosts) < 0 || write_etc(etc, "hostname", name) < 0 ||
+			     write_etc(etc, "resolv.conf", "# This sandbox reaches no name server.\n") < 0
+		     ? -1
+		     : 0;
+	close_fd(&etc);
+	return result;
+}
+
+int inside_mount_all(int root, int dev, uint64_t memory_mib, const char *hostname, enum child_step *step)
+{
+	if (mount_kernel_files(root, dev, memory_mib, step) < 0)
+		return -1;
+	*step = STEP_TMP;
+	if (make_tmp(root) < 0)
+		return -1;
+	*step = STEP_ETC;
+	return write_names(root, hostname);
+}

@@ -1,0 +1,9 @@
+/* The file systems of a sandbox, mounted from inside below its future root. 0, or -1 with errno and the step in *step. */
+#ifndef DSEC_LAUNCHER_INSIDE_H
+#define DSEC_LAUNCHER_INSIDE_H
+
+#include "child.h"
+
+int inside_mount_all(int root, int dev, uint64_t memory_mib, const char *hostname, enum child_step *step);
+
+#endif

@@ -1,0 +1,51 @@
+/* Every bound of the launcher, with where the number comes from. */
+#ifndef DSEC_LAUNCHER_LIMITS_H
+#define DSEC_LAUNCHER_LIMITS_H
+
+enum {
+	/* The contract says 70 characters (bus-schemas/limits.ts). */
+	ID_BYTES = 72,
+	/* A host name of Linux: 64 bytes. */
+	HOSTNAME_BYTES = 65,
+	/* Base, 16 workspaces, 16 toolkits, rounded up. Linux allows 500. */
+	LAYERS_MAX = 64,
+	/* PATH_MAX. */
+	PATH_BYTES = 4096,
+	/* sun_path, with its NUL. */
+	SOCKET_PATH_BYTES = 108,
+	/* The paper's largest node holds 3,200 containers; each costs one descriptor here, below a hard limit of 20,000. */
+	SANDBOXES_MAX = 12000,
+	SANDBOX_BUCKETS = 4096,
+	/* One Edge with a few connections, and its successor while the old one dies. */
+	CONNECTIONS_MAX = 16,
+	/* Requests that wait for the end of one launch or destroy: an Edge, its successor, and their repeats. */
+	WAITERS_MAX = 8,
+	/* A loaded machine starts a sandbox in tens of milliseconds; this much means that something hangs. */
+	LAUNCH_TIMEOUT_MS = 20000,
+	/* Killing is quick; a process in an uninterruptible disk wait is what takes longer. */
+	TEARDOWN_TIMEOUT_MS = 20000,
+	FREEZE_TIMEOUT_MS = 5000,
+	/* A cgroup stays busy for an instant after its last process: first and longest pause between two looks. */
+	RETRY_FIRST_MS = 1,
+	RETRY_LONGEST_MS = 64,
+	/* Names tried for one directory in the trash before giving up. */
+	TRASH_NAMES_MAX = 64,
+	/* A launch that is this much older than the destroy of its sandbox is in nobody's pipeline any more. */
+	TOMB_KEEP_SECONDS = 24 * 3600,
+	/* Tombstones made between two sweeps of old ones: the paper's busiest node makes some 20,000 a day. */
+	TOMB_SWEEP_EVERY = 1024,
+	/* Hierarchies: unified, memory, cpu, pids, cpuacct, freezer. */
+	HIERARCHIES_MAX = 6,
+	/* Control groups nest at most so deep below a sandbox: payload, command. */
+	CGROUP_DEPTH_MAX = 4,
+	/* Longest control file that is read: cgroup.procs of a payload is read in pieces. */
+	CONTROL_FILE_BYTES = 4096,
+	/* Sandbox n owns the ids 100000 + n × 65536 onwards; the last range must end below 2³². */
+	ID_RANGE_FIRST = 100000,
+	ID_RANGE_SIZE = 65536,
+	SLOT_MAX = 65533,
+	/* Descriptors a sandbox may open: enough for servers, not so many that programs which close all of them crawl. */
+	NOFILE_MAX = 65536,
+};
+
+#endif

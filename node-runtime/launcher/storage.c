@@ -1,0 +1,90 @@
+#include "storage.h"
+
+#include "files.h"
+#include "launcher.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Nobody but root passes through what lies above the three directories; Aether and the overlay have descriptors. */
+static int make_parent(const char *path)
+{
+	char parent[PATH_MAX];
+	snprintf(parent, sizeof parent, "%s", path);
+	char *slash = strrchr(parent, '/');
+	if (slash == parent)
+		return 0;
+	*slash = '\0';
+	return ensure_dir(AT_FDCWD, parent, 0700);
+}
+
+/* mkdir, owner and mode, open. 1 in *existed when it was there before. */
+static int own_dir(const char *path, mode_t mode, uid_t owner, bool *existed)
+{
+	*existed = mkdir(path, mode) < 0;
+	if (*existed && errno == ENOENT && make_parent(path) == 0)
+		*existed = mkdir(path, mode) < 0;
+	if (*existed && errno != EEXIST)
+		return -1;
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	struct stat status;
+	if (fstat(fd, &status) < 0 || (status.st_uid != owner && fchown(fd, owner, owner) < 0) || ((status.st_mode & 07777) != mode && fchmod(fd, mode) < 0))
+		close_fd(&fd);
+	return fd;
+}
+
+/* A volatile overlay marks its work directory, so that nobody trusts the upper after a power cut. Sandboxes do not outlive one. */
+static void clear_volatile_mark(int work)
+{
+	unlinkat(work, "work/incompat/volatile/dirty", 0);
+	unlinkat(work, "work/incompat/volatile", AT_REMOVEDIR);
+	unlinkat(work, "work/incompat", AT_REMOVEDIR);
+}
+
+int storage_open(struct storage *storage, const struct launch_spec *spec, mode_t root_mode, struct fault *fault)
+{
+	uid_t owner = spec_owner(spec->slot);
+	bool upper_existed, existed;
+	*storage = (struct storage){-1, -1, -1};
+	/* an upper that is there may hold a root directory whose mode the sandbox has changed: it is kept as it is */
+	struct stat status;
+	mode_t mode = stat(spec->upper, &status) == 0 ? status.st_mode & 07777 : root_mode;
+	storage->upper = own_dir(spec->upper, mode, owner, &upper_existed);
+	if (storage->upper < 0)
+		return fault_errno(fault, "make upper directory");
+	storage->work = own_dir(spec->work, 0700, owner, &existed);
+	if (storage->work < 0)
+		return fault_errno(fault, "make work directory");
+	if (existed)
+		clear_volatile_mark(storage->work);
+	storage->exec_dir = own_dir(spec->exec_dir, 0700, owner, &existed);
+	return storage->exec_dir < 0 ? fault_errno(fault, "make exec directory") : 0;
+}
+
+void storage_close(struct storage *storage)
+{
+	close_fd(&storage->upper);
+	close_fd(&storage->work);
+	close_fd(&storage->exec_dir);
+}
+
+int storage_discard(const char *id, const char *path, const char *what, struct fault *fault)
+{
+	char target[PATH_MAX + 128];
+	if (!launcher.trash[0])
+		return 0;
+	for (int try = 0; try < TRASH_NAMES_MAX; try++) {
+		snprintf(target, sizeof target, "%s/%s.%s.%d", launcher.trash, id, what, try);
+		if (renameat2(AT_FDCWD, path, AT_FDCWD, target, RENAME_NOREPLACE) == 0 || errno == ENOENT)
+			return 0;
+		if (errno != EEXIST)
+			break;
+	}
+	return fault_errno(fault, "move to trash");
+}
