@@ -5,6 +5,8 @@ export const IMAGE_LIMITS = {
   filesPerImage: 8_000_000,
   /** Directories read at once while a tree is checked: bounds descriptors. */
   parallelDirectories: 16,
+  /** Files of one directory looked at together: bounds memory in directories of a million files. */
+  parallelStats: 512,
   /** Bytes of a tool's standard error kept for the error message; tools say the reason last. */
   toolErrorBytes: 4_096,
   /** One line of a tool's output; longer ones are cut. */

@@ -103,6 +103,11 @@ export class ImageMounts {
     return new Set([...this.#images.values()].filter((image) => image.users.size > 0).map((image) => image.digest));
   }
 
+  /** Sandboxes counted as users of one layer. */
+  usersOf(digest: LayerDigest): readonly SandboxId[] {
+    return [...(this.#images.get(digest)?.users ?? [])];
+  }
+
   async #unmountIdle(): Promise<void> {
     const idle = [...this.#images.values()].filter((image) => image.users.size === 0).sort((a, b) => a.idleSinceMs - b.idleSinceMs);
     const tooMany = idle.length - (this.#options.idleImages ?? MOUNT_LIMITS.idleImages);

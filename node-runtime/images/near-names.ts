@@ -2,7 +2,7 @@
 
 /** At most `count` names, best first; none when nothing is near. */
 export const nearest = <Name extends string>(wanted: string, known: readonly Name[], count: number): Name[] => {
-  const allowed = Math.max(2, Math.floor(wanted.length / 3));
+  const allowed = Math.max(1, Math.floor(wanted.length / 3));
   return known
     .map((name) => ({ name, distance: distanceOf(wanted, name, allowed) }))
     .filter((candidate) => candidate.distance <= allowed)

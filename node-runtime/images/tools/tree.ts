@@ -5,8 +5,7 @@
  * Names are bytes here: an archive may hold any. Nothing is followed.
  */
 import type { BigIntStats } from 'node:fs';
-import { lstat, readdir } from 'node:fs/promises';
-import { lutimes } from 'node:fs/promises';
+import { lstat, lutimes, readdir } from 'node:fs/promises';
 import { DsecError } from '#bus/errors.ts';
 import { IMAGE_LIMITS } from '../limits.ts';
 
@@ -63,12 +62,15 @@ const walk = async (top: Buffer, look: (path: Buffer, stats: BigIntStats) => voi
     const batch = pending.splice(-IMAGE_LIMITS.parallelDirectories);
     const listings = await Promise.all(batch.map(async (directory) => (await readdir(directory, { encoding: 'buffer' })).map((name) => join(directory, name))));
     for (const paths of listings) {
-      const stats = await Promise.all(paths.map((path) => lstat(path, { bigint: true })));
-      paths.forEach((path, position) => {
-        const found = stats[position] as BigIntStats;
-        look(path, found);
-        if (found.isDirectory()) pending.push(path);
-      });
+      for (let at = 0; at < paths.length; at += IMAGE_LIMITS.parallelStats) {
+        const slice = paths.slice(at, at + IMAGE_LIMITS.parallelStats);
+        const stats = await Promise.all(slice.map((path) => lstat(path, { bigint: true })));
+        slice.forEach((path, position) => {
+          const found = stats[position] as BigIntStats;
+          look(path, found);
+          if (found.isDirectory()) pending.push(path);
+        });
+      }
     }
   }
 };
@@ -97,7 +99,7 @@ const MERGED_DIRECTORIES = ['bin', 'sbin', 'lib', 'lib32', 'lib64', 'libx32'];
 export const assertHidesNothing = async (root: string, what: string): Promise<void> => {
   for (const entry of await readdir(root, { withFileTypes: true })) {
     if (!MERGED_DIRECTORIES.includes(entry.name) || !entry.isDirectory()) continue;
-    throw DsecError.of('INVALID_ARGUMENT', `${what}: /${entry.name} is a directory and would hide the base's link of that name; put its files under /usr/${entry.name}`, {
+    throw DsecError.of('INVALID_ARGUMENT', `${what}: /${entry.name} is a directory and would hide the base's link of that name; put its files under /usr/${entry.name}, or build it as a base with --kind base`, {
       details: { path: `/${entry.name}` },
     });
   }
