@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { DsecError, wireError } from '#bus/errors.ts';
 import { type TestNatsServer, startNatsServer } from '#test/helpers/nats-server.ts';
-import { DsecClient, connect } from './mod.ts';
+import { type DsecClient, connect } from './mod.ts';
 import { FakePlatform } from './testing/fake-platform.ts';
 import { PROJECT } from './testing/records.ts';
 
@@ -32,7 +32,10 @@ const codeOf = async (work: Promise<unknown>): Promise<string> =>
 
 describe('one sandbox', () => {
   test('the session of the paper: run, shell, stop', async () => {
-    await using box = await dsec.runContainer({ image: 'debian', memoryLimitMb: 4_096, cpuCoresLimit: 4, ttlRunningStop: 300, networkRules: { npm: false, pypi: true }, initUser: 'root' }, { timeoutMs: 120_000 });
+    await using box = await dsec.runContainer(
+      { image: 'debian', memoryLimitMb: 4_096, cpuCoresLimit: 4, ttlRunningStop: 300, networkRules: { npm: false, pypi: true }, initUser: 'root' },
+      { timeoutMs: 120_000 },
+    );
     const result = await box.runShell('echo hello world');
     expect([result.stdout, result.stderr, result.exitCode, result.ok]).toEqual(['hello world\n', '', 0, true]);
     expect((await box.stop())?.status).toBe('stopped');
@@ -107,7 +110,10 @@ describe('one sandbox', () => {
     platform.faults.answer = (name) => (name === 'request' ? 'silent' : 'answer');
     const abort = new AbortController();
     setTimeout(() => abort.abort(), 50);
-    await expect(dsec.runContainer({ image: 'debian' }, { signal: abort.signal })).rejects.toMatchObject({ code: 'CANCELLED', details: { key: expect.any(String) } });
+    await expect(dsec.runContainer({ image: 'debian' }, { signal: abort.signal })).rejects.toMatchObject({
+      code: 'CANCELLED',
+      details: { key: expect.any(String) },
+    });
   });
 });
 
@@ -151,7 +157,8 @@ describe('commands', () => {
   test('output beyond one answer arrives whole, on both streams', async () => {
     const box = await dsec.runContainer({ image: 'debian' });
     const result = await box.runShell('seq 1 200000 & seq 1 200000 >&2; wait');
-    for (const bytes of [result.stdoutBytes, result.stderrBytes]) expect(createHash('sha256').update(bytes).digest('hex')).toBe('5af7b95208fdcff454bab3f5eddf567a688a3796c703d4fef91072e38645c062');
+    for (const bytes of [result.stdoutBytes, result.stderrBytes])
+      expect(createHash('sha256').update(bytes).digest('hex')).toBe('5af7b95208fdcff454bab3f5eddf567a688a3796c703d4fef91072e38645c062');
     const capped = await box.exec(['seq', '1', '3000'], { outputLimitBytes: 1_024 });
     expect([capped.stdoutBytes.byteLength, capped.truncated, capped.stdoutTotalBytes, capped.exitCode]).toEqual([1_024, true, 13_893, 0]);
   });
@@ -161,7 +168,11 @@ describe('commands', () => {
     const command = await box.start(['seq', '1', '600000']);
     const hash = createHash('sha256');
     for await (const chunk of command.stdout) hash.update(chunk);
-    expect(hash.digest('hex')).toBe(createHash('sha256').update((await command.result()).stdoutBytes).digest('hex'));
+    expect(hash.digest('hex')).toBe(
+      createHash('sha256')
+        .update((await command.result()).stdoutBytes)
+        .digest('hex'),
+    );
   });
 
   test('stdin: none, empty, inline, larger than a message, left unread, written piece by piece', async () => {
@@ -196,7 +207,10 @@ describe('commands', () => {
     const box = await dsec.runContainer({ image: 'debian' });
     const abort = new AbortController();
     setTimeout(() => abort.abort(), 50);
-    await expect(box.exec(['sleep', '30'], { signal: abort.signal })).rejects.toMatchObject({ code: 'CANCELLED', details: { execId: expect.stringMatching(/^ex-/) } });
+    await expect(box.exec(['sleep', '30'], { signal: abort.signal })).rejects.toMatchObject({
+      code: 'CANCELLED',
+      details: { execId: expect.stringMatching(/^ex-/) },
+    });
     await expect.poll(async () => (await box.commands())[0]?.state).toBe('ended');
   });
 
@@ -288,6 +302,9 @@ describe('connecting', () => {
   test('no server, no apiserver', async () => {
     expect(await codeOf(connect({ servers: ['127.0.0.1:1'], project: PROJECT, timeoutMs: 100 }))).toBe('BUS_UNAVAILABLE');
     await platform.deafen();
-    await expect(connect({ servers: [server.url], project: PROJECT, timeoutMs: 100 })).rejects.toMatchObject({ code: 'API_UNAVAILABLE', outcome: 'not_applied' });
+    await expect(connect({ servers: [server.url], project: PROJECT, timeoutMs: 100 })).rejects.toMatchObject({
+      code: 'API_UNAVAILABLE',
+      outcome: 'not_applied',
+    });
   });
 });

@@ -11,7 +11,11 @@ import { ProjectName } from '#bus/ids.ts';
 export const DEFAULT_CONTEXT_FILE = '/var/lib/dsec/context.json';
 
 export const Credentials = z.union(
-  [z.strictObject({ user: z.string().min(1), password: z.string() }), z.strictObject({ nkeySeed: z.string().min(1) }), z.strictObject({ token: z.string().min(1) })],
+  [
+    z.strictObject({ user: z.string().min(1), password: z.string() }),
+    z.strictObject({ nkeySeed: z.string().min(1) }),
+    z.strictObject({ token: z.string().min(1) }),
+  ],
   'credentials are {user, password}, {nkeySeed} or {token}',
 );
 export type Credentials = z.infer<typeof Credentials>;
@@ -56,8 +60,12 @@ const readContextFile = (path: string, named: boolean): object => {
     if (cause instanceof DsecError) throw cause;
     if (cause instanceof SyntaxError) throw DsecError.of('INVALID_ARGUMENT', `context file ${path} is not JSON`, { cause });
     const code = (cause as NodeJS.ErrnoException).code ?? 'unreadable';
-    if (code === 'EACCES') throw DsecError.of('UNAUTHENTICATED', `context file ${path} may not be read by this user; ask its owner or name another in DSEC_CONTEXT`, { cause });
+    if (code === 'EACCES')
+      throw DsecError.of('UNAUTHENTICATED', `context file ${path} may not be read by this user; ask its owner or name another in DSEC_CONTEXT`, { cause });
     const next = named ? 'name an existing one' : 'start the platform with `dsec up`, or name a context file in DSEC_CONTEXT';
-    throw DsecError.of(named ? 'INVALID_ARGUMENT' : 'BUS_UNAVAILABLE', `context file ${path} cannot be read (${code}); ${next}`, { cause, outcome: 'not_applied' });
+    throw DsecError.of(named ? 'INVALID_ARGUMENT' : 'BUS_UNAVAILABLE', `context file ${path} cannot be read (${code}); ${next}`, {
+      cause,
+      outcome: 'not_applied',
+    });
   }
 };

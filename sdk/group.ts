@@ -7,7 +7,9 @@ import type { Sandbox } from './sandbox.ts';
 import type { SettleOptions } from './transition.ts';
 
 /** Position = `index`. Exactly one of `sandbox` and `error` is there. */
-export type GroupItem = { readonly index: number; readonly sandbox: Sandbox; readonly error?: undefined } | { readonly index: number; readonly sandbox?: undefined; readonly error: DsecError };
+export type GroupItem =
+  | { readonly index: number; readonly sandbox: Sandbox; readonly error?: undefined }
+  | { readonly index: number; readonly sandbox?: undefined; readonly error: DsecError };
 export type GroupProgress = { readonly total: number; readonly running: number; readonly failed: number };
 
 export class Group {

@@ -42,7 +42,12 @@ test('it holds code, declarations, manual and licence name, and nothing native',
   expect(files).toEqual(expect.arrayContaining(['package.json', 'README.md', 'dist/sdk.mjs', 'dist/types/sdk/mod.d.ts', 'dist/types/bus-schemas/errors.d.ts']));
   expect(files.filter((name) => /\.(node|so|c|ts)$/.test(name) && !name.endsWith('.d.ts'))).toEqual([]);
   const code = readFileSync(join(installed, 'dist/sdk.mjs'), 'utf8');
-  expect([...code.matchAll(/^import .* from "([^"]+)";$/gm)].map(([, name]) => name).filter((name) => !name?.startsWith('node:')).sort()).toEqual(expect.arrayContaining(['@nats-io/transport-node', 'zod']));
+  expect(
+    [...code.matchAll(/^import .* from "([^"]+)";$/gm)]
+      .map(([, name]) => name)
+      .filter((name) => !name?.startsWith('node:'))
+      .sort(),
+  ).toEqual(expect.arrayContaining(['@nats-io/transport-node', 'zod']));
   expect(code).not.toMatch(/from "(#|better-sqlite3|koffi|node-pty|effect|xstate)/);
 });
 
@@ -79,7 +84,22 @@ test('its declarations type a user’s program', async () => {
     export const wrong: string = result.exitCode;
     for await (const commit of box.events()) commit.version.toFixed();`;
   writeFileSync(join(dir, 'program.ts'), program);
-  const options = ['--module', 'nodenext', '--target', 'es2023', '--lib', 'es2023,esnext.disposable', '--strict', '--noEmit', '--types', 'node', '--skipLibCheck', 'false'];
-  const { stdout } = await run(join(modules, '.bin/tsc'), [...options, '--ignoreConfig', 'program.ts'], { cwd: dir }).catch((failed: { stdout: string }) => failed);
+  const options = [
+    '--module',
+    'nodenext',
+    '--target',
+    'es2023',
+    '--lib',
+    'es2023,esnext.disposable',
+    '--strict',
+    '--noEmit',
+    '--types',
+    'node',
+    '--skipLibCheck',
+    'false',
+  ];
+  const { stdout } = await run(join(modules, '.bin/tsc'), [...options, '--ignoreConfig', 'program.ts'], { cwd: dir }).catch(
+    (failed: { stdout: string }) => failed,
+  );
   expect(stdout).toBe('');
 });

@@ -7,14 +7,17 @@ import { invalid } from '#bus/envelope.ts';
 import { DsecError } from '#bus/errors.ts';
 import { ClientKey, ImageName, LayerDigest } from '#bus/ids.ts';
 import { SPEC_LIMITS, WIRE_LIMITS } from '#bus/limits.ts';
-import { Backend, Env, InitUser, Labels, NetworkRules, SandboxRequest } from '#bus/sandbox/spec.ts';
+import { Backend, Env, InitUser, Labels, NetworkRules, type SandboxRequest } from '#bus/sandbox/spec.ts';
 import { SDK_LIMITS } from './limits.ts';
 
-const layer = z.string().refine(
-  (name) => LayerDigest.safeParse(name).success || ImageName.safeParse(name).success,
-  'must be a name like "debian", "team/tool:1.2", or sha256:<64 hex digits>',
-);
-const between = (what: string, min: number, max: number) => z.number(`must be a number of ${what}`).min(min, `must be at least ${min} ${what}`).max(max, `must be at most ${max} ${what}`);
+const layer = z
+  .string()
+  .refine(
+    (name) => LayerDigest.safeParse(name).success || ImageName.safeParse(name).success,
+    'must be a name like "debian", "team/tool:1.2", or sha256:<64 hex digits>',
+  );
+const between = (what: string, min: number, max: number) =>
+  z.number(`must be a number of ${what}`).min(min, `must be at least ${min} ${what}`).max(max, `must be at most ${max} ${what}`);
 const seconds = between('seconds', SPEC_LIMITS.lifeMsMin / 1_000, SPEC_LIMITS.lifeMsMax / 1_000);
 
 const RunOptionsSchema = z.strictObject({
@@ -40,7 +43,10 @@ const RunOptionsSchema = z.strictObject({
   initUser: InitUser.optional(),
   env: Env.optional(),
   labels: Labels.optional(),
-  hostname: z.string().regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, 'must be 1 to 63 of a-z, 0-9 and "-"').optional(),
+  hostname: z
+    .string()
+    .regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, 'must be 1 to 63 of a-z, 0-9 and "-"')
+    .optional(),
   backend: Backend.optional(),
   /** Names this create: the same key with the same options always gives the same sandbox. Random when absent. */
   key: ClientKey.optional(),
@@ -60,7 +66,11 @@ export const orderOf = (options: RunOptions): Order => {
     image: o.image,
     workspaces: o.workspaces,
     toolkits: o.toolkits,
-    limits: withoutUndefined({ memoryMiB: o.memoryLimitMb, cpuMillis: o.cpuCoresLimit === undefined ? undefined : Math.round(o.cpuCoresLimit * 1_000), pids: o.pidsLimit }),
+    limits: withoutUndefined({
+      memoryMiB: o.memoryLimitMb,
+      cpuMillis: o.cpuCoresLimit === undefined ? undefined : Math.round(o.cpuCoresLimit * 1_000),
+      pids: o.pidsLimit,
+    }),
     lives: withoutUndefined({ totalMs: toMs(o.ttlTotal), idleMs: o.ttlRunningStop === null ? null : toMs(o.ttlRunningStop) }),
     networkRules: o.networkRules,
     initUser: o.initUser,
@@ -75,14 +85,20 @@ export const orderOf = (options: RunOptions): Order => {
 const toMs = (value: number | undefined): number | undefined => (value === undefined ? undefined : Math.round(value * 1_000));
 
 const withoutUndefined = <T>(record: T): T =>
-  record !== null && typeof record === 'object' && !Array.isArray(record) ? (Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined)) as T) : record;
+  record !== null && typeof record === 'object' && !Array.isArray(record)
+    ? (Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined)) as T)
+    : record;
 
 const assertSpecFits = (spec: object): void => {
   const bytes = Buffer.byteLength(JSON.stringify(spec));
   if (bytes <= WIRE_LIMITS.maxSpecBytes) return;
-  throw DsecError.of('PAYLOAD_TOO_LARGE', `options of the sandbox hold ${bytes} bytes; the limit is ${WIRE_LIMITS.maxSpecBytes}. Shorten env and labels, or put data in a workspace layer`, {
-    details: { bytes, limitBytes: WIRE_LIMITS.maxSpecBytes },
-  });
+  throw DsecError.of(
+    'PAYLOAD_TOO_LARGE',
+    `options of the sandbox hold ${bytes} bytes; the limit is ${WIRE_LIMITS.maxSpecBytes}. Shorten env and labels, or put data in a workspace layer`,
+    {
+      details: { bytes, limitBytes: WIRE_LIMITS.maxSpecBytes },
+    },
+  );
 };
 
 const Wait = z.strictObject({
@@ -104,7 +120,10 @@ export const chunksOf = (key: ClientKey, count: number): readonly { readonly key
   const size = WIRE_LIMITS.maxCreatesPerMessage;
   return Array.from({ length: Math.ceil(count / size) }, (_, n) => {
     const chunk = ClientKey.safeParse(`${key}/${n}`);
-    if (!chunk.success) throw DsecError.of('INVALID_ARGUMENT', `key: a group's key leaves ${SDK_LIMITS.groupKeySuffixLength} characters for the number of a chunk; shorten it`, { details: { fields: ['key'] } });
+    if (!chunk.success)
+      throw DsecError.of('INVALID_ARGUMENT', `key: a group's key leaves ${SDK_LIMITS.groupKeySuffixLength} characters for the number of a chunk; shorten it`, {
+        details: { fields: ['key'] },
+      });
     return { key: chunk.data, first: n * size, count: Math.min(size, count - n * size) };
   });
 };

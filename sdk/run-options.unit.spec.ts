@@ -73,7 +73,10 @@ describe('refused, naming the field', () => {
   });
 
   test('an unknown field', () => {
-    expect(errorOf(() => orderOf({ image: 'debian', memoryMb: 1 } as RunOptions))).toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringContaining('memoryMb') });
+    expect(errorOf(() => orderOf({ image: 'debian', memoryMb: 1 } as RunOptions))).toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringContaining('memoryMb'),
+    });
   });
 
   test('labels and env that are each fine and together too large', () => {

@@ -42,7 +42,10 @@ export class Sandbox {
   async refresh(): Promise<SandboxState> {
     const { sandboxes } = await this.#session.api.call('get', { ids: [this.id] });
     const view = sandboxes[0];
-    if (!view) throw DsecError.of('SANDBOX_NOT_FOUND', `no sandbox ${this.id} in project ${this.#session.project}; \`dsec ls\` lists them`, { details: { sandboxId: this.id } });
+    if (!view)
+      throw DsecError.of('SANDBOX_NOT_FOUND', `no sandbox ${this.id} in project ${this.#session.project}; \`dsec ls\` lists them`, {
+        details: { sandboxId: this.id },
+      });
     this.#session.saw(parseSandboxId(this.id).shard, view.streamSequence);
     this.#state = view.state;
     return view.state;
@@ -110,7 +113,8 @@ export class Sandbox {
   async extend(lives: { readonly ttlTotal?: number | undefined; readonly ttlRunningStop?: number | null | undefined }, options: Keyed = {}): Promise<Decision> {
     const totalMs = lifeMs('ttlTotal', lives.ttlTotal);
     const idleMs = lives.ttlRunningStop === null ? null : lifeMs('ttlRunningStop', lives.ttlRunningStop);
-    if (totalMs === undefined && idleMs === undefined) throw DsecError.of('INVALID_ARGUMENT', 'lives: name ttlTotal, ttlRunningStop or both', { details: { fields: ['ttlTotal', 'ttlRunningStop'] } });
+    if (totalMs === undefined && idleMs === undefined)
+      throw DsecError.of('INVALID_ARGUMENT', 'lives: name ttlTotal, ttlRunningStop or both', { details: { fields: ['ttlTotal', 'ttlRunningStop'] } });
     const wire = { ...(totalMs === undefined ? {} : { totalMs }), ...(idleMs === undefined ? {} : { idleMs }) };
     return this.#session.api.call('extend', { id: this.id, key: (options.key ?? randomKey()) as ClientKey, ...wire });
   }

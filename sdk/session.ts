@@ -32,7 +32,8 @@ export class Session {
 
   /** Shards of the event log; asked for once, they change only when a platform is set up anew. */
   async shardCount(options: { readonly fresh?: boolean; readonly giveUpAfterMs?: number; readonly signal?: AbortSignal | undefined } = {}): Promise<number> {
-    if (!this.#shards || options.fresh) this.#shards = (await this.api.call('info', {}, { giveUpAfterMs: options.giveUpAfterMs, signal: options.signal })).shards;
+    if (!this.#shards || options.fresh)
+      this.#shards = (await this.api.call('info', {}, { giveUpAfterMs: options.giveUpAfterMs, signal: options.signal })).shards;
     return this.#shards.length;
   }
 

@@ -26,7 +26,13 @@ export type SettleOptions = WaitOptions & {
 };
 
 /** The state that reached the goal; null when the record of the sandbox is already forgotten, or with `wait: false`. */
-export const commandAndSettle = async (session: Session, id: SandboxId, goal: Goal, send: () => Promise<Decision>, options: SettleOptions): Promise<SandboxState | null> => {
+export const commandAndSettle = async (
+  session: Session,
+  id: SandboxId,
+  goal: Goal,
+  send: () => Promise<Decision>,
+  options: SettleOptions,
+): Promise<SandboxState | null> => {
   if (options.wait === false) {
     await send();
     return null;
@@ -99,7 +105,8 @@ class GoalFollower {
     const call = { giveUpAfterMs: Math.max(1, this.#giveUpAt - this.#session.clock.now()), signal };
     const { sandboxes } = await this.#session.api.call('get', { ids: [this.#id] }, call);
     const view = sandboxes[0];
-    if (!view) return this.#finish(this.#goal.endIsGoal ? { state: null } : { error: DsecError.of('SANDBOX_NOT_FOUND', `no sandbox ${this.#id} in this project`) });
+    if (!view)
+      return this.#finish(this.#goal.endIsGoal ? { state: null } : { error: DsecError.of('SANDBOX_NOT_FOUND', `no sandbox ${this.#id} in this project`) });
     this.#session.saw(parseSandboxId(this.#id).shard, view.streamSequence);
     if (this.#goal.endIsGoal || this.#goal.reached(view.state, [])) return this.#judge(view.state, []);
     const { commits } = await this.#session.api.call('events', { id: this.#id, afterVersion: this.#version }, call);
@@ -131,10 +138,14 @@ class GoalFollower {
 
   #deadline(): DsecError {
     const { verb } = this.#goal;
-    return DsecError.of('DEADLINE_EXCEEDED', `${verb} of ${this.#id} did not finish within ${this.#timeoutMs} ms; the command is stored and goes on, ask again to wait for it`, {
-      retry: 'same',
-      details: { sandboxId: this.#id },
-    });
+    return DsecError.of(
+      'DEADLINE_EXCEEDED',
+      `${verb} of ${this.#id} did not finish within ${this.#timeoutMs} ms; the command is stored and goes on, ask again to wait for it`,
+      {
+        retry: 'same',
+        details: { sandboxId: this.#id },
+      },
+    );
   }
 }
 

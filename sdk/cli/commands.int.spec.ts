@@ -38,7 +38,8 @@ afterAll(async () => {
 
 type Ended = { readonly code: number | null; readonly out: string; readonly bytes: Buffer; readonly err: string };
 
-const start = (...words: readonly string[]): ChildProcess => spawn(process.execPath, [program, ...words], { env: { ...process.env, DSEC_CONTEXT: context }, stdio: 'pipe' });
+const start = (...words: readonly string[]): ChildProcess =>
+  spawn(process.execPath, [program, ...words], { env: { ...process.env, DSEC_CONTEXT: context }, stdio: 'pipe' });
 const endOf = async (child: ChildProcess): Promise<Ended> => {
   const [out, err]: [Buffer[], Buffer[]] = [[], []];
   child.stdout?.on('data', (chunk: Buffer) => out.push(chunk));
@@ -66,7 +67,12 @@ describe('run', () => {
   test('--count makes a group and runs the command in each', async () => {
     expect((await newBox('-n', '3')).split('\n')).toHaveLength(3);
     const ran = await dsec('run', '--json', '-n', '3', 'debian', 'echo', 'hi');
-    expect(ran.out.trim().split('\n').map((line) => JSON.parse(line).stdout)).toEqual(['hi\n', 'hi\n', 'hi\n']);
+    expect(
+      ran.out
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line).stdout),
+    ).toEqual(['hi\n', 'hi\n', 'hi\n']);
     platform.faults.fail = (index) => (index === 1 ? wireError('START_FAILED', 'no') : undefined);
     expect(await dsec('run', '-n', '3', 'debian')).toMatchObject({ code: 9, err: 'dsec: START_FAILED: sandbox 1: no\n' });
   });
@@ -150,8 +156,18 @@ describe('looking and ending', () => {
     expect((await dsec('pause', b)).out).toBe(`${b}\n`);
     expect((await dsec('resume', '--all')).out).toBe(`${b}\n`);
     expect((await dsec('stop', '--all', '--json')).out).toBe(`{"id":"${b}","done":"stopped"}\n`);
-    const commits = (await dsec('events', '--json', b)).out.trim().split('\n').map((line) => JSON.parse(line));
-    expect(commits.map(({ version, state }) => `${version} ${state.status}`)).toEqual(['1 starting', '2 running', '3 paused', '4 running', '5 stopping', '6 stopped']);
+    const commits = (await dsec('events', '--json', b)).out
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect(commits.map(({ version, state }) => `${version} ${state.status}`)).toEqual([
+      '1 starting',
+      '2 running',
+      '3 paused',
+      '4 running',
+      '5 stopping',
+      '6 stopped',
+    ]);
     expect((await dsec('events', b)).out).toMatch(/VERSION +TIME +EVENTS +STATE/);
   });
 });
@@ -178,6 +194,7 @@ describe('errors are one line and an exit code', () => {
   });
 
   test('--help of each command has examples', async () => {
-    for (const name of ['run', 'exec', 'ls', 'get', 'logs', 'ps', 'stop', 'delete', 'pause', 'resume', 'events']) expect((await dsec(name, '--help')).out).toMatch(/Examples:\n {2}dsec /);
+    for (const name of ['run', 'exec', 'ls', 'get', 'logs', 'ps', 'stop', 'delete', 'pause', 'resume', 'events'])
+      expect((await dsec(name, '--help')).out).toMatch(/Examples:\n {2}dsec /);
   });
 });

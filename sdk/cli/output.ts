@@ -57,4 +57,7 @@ export const span = (ms: number): string => {
 };
 
 export const time = (at: number | null): string => (at === null ? '-' : new Date(at).toISOString());
-export const pairs = (record: Readonly<Record<string, string>>): string => Object.entries(record).map(([key, value]) => `${key}=${value}`).join(',');
+export const pairs = (record: Readonly<Record<string, string>>): string =>
+  Object.entries(record)
+    .map(([key, value]) => `${key}=${value}`)
+    .join(',');

@@ -31,10 +31,12 @@ export const pairsOf = (option: string, values: readonly string[] | undefined): 
       );
 
 export const statusesOf = (option: string, values: readonly string[] | undefined): SandboxStatus[] | undefined =>
-  values?.flatMap((value) => value.split(',')).map((value) => {
-    if ((SANDBOX_STATUSES as readonly string[]).includes(value)) return value as SandboxStatus;
-    return refuse(option, `${JSON.stringify(value.slice(0, 40))} is not one of ${SANDBOX_STATUSES.join(', ')}`);
-  });
+  values
+    ?.flatMap((value) => value.split(','))
+    .map((value) => {
+      if ((SANDBOX_STATUSES as readonly string[]).includes(value)) return value as SandboxStatus;
+      return refuse(option, `${JSON.stringify(value.slice(0, 40))} is not one of ${SANDBOX_STATUSES.join(', ')}`);
+    });
 
 /** For commander: an option that may be given more than once. */
 export const collect = (value: string, before: readonly string[] | undefined): string[] => [...(before ?? []), value];

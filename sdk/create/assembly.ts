@@ -129,6 +129,11 @@ export const outcomeOf = (state: SandboxState): ItemOutcome | null => {
     case 'failed':
       return { ok: false, error: state.failure ?? wireError('SANDBOX_FAILED', `sandbox ${state.id} failed; \`dsec events ${state.id}\` shows how`) };
     case 'stopped':
-      return { ok: false, error: wireError('SANDBOX_ENDED', `sandbox ${state.id} is stopped (${state.stopReason ?? 'requested'}); create another with a new key`, { details: { sandboxId: state.id } }) };
+      return {
+        ok: false,
+        error: wireError('SANDBOX_ENDED', `sandbox ${state.id} is stopped (${state.stopReason ?? 'requested'}); create another with a new key`, {
+          details: { sandboxId: state.id },
+        }),
+      };
   }
 };

@@ -82,7 +82,15 @@ describe('a key that may be taken', () => {
 describe('any delivery', () => {
   // Item 0 runs at once, 1 runs at its second attempt, 2 fails, 3 is given up.
   const news = [
-    (a: Assembly) => a.applyRequest(1, requestState(KEY, [EDGE, EDGE, EDGE, EDGE].map((edge) => ({ attempt: 0, edge }))), 1),
+    (a: Assembly) =>
+      a.applyRequest(
+        1,
+        requestState(
+          KEY,
+          [EDGE, EDGE, EDGE, EDGE].map((edge) => ({ attempt: 0, edge })),
+        ),
+        1,
+      ),
     (a: Assembly) => a.applySandbox(1, sandboxState(id, 0, 0, 'starting'), 1),
     (a: Assembly) => a.applySandbox(2, sandboxState(id, 0, 0, 'running'), 1),
     (a: Assembly) => a.applySandbox(3, sandboxState(id, 0, 0, 'paused'), 1),

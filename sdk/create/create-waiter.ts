@@ -26,7 +26,12 @@ export type CreateOrder = {
   /** The key may have been used before: its commits lie in the past and have to be asked for. */
   readonly mayExist: boolean;
 };
-export type CreateWaitOptions = { readonly deadlineAt: number; readonly timeoutMs: number; readonly signal?: AbortSignal | undefined; readonly onSettled?: (item: Item) => void };
+export type CreateWaitOptions = {
+  readonly deadlineAt: number;
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal | undefined;
+  readonly onSettled?: (item: Item) => void;
+};
 
 /** Resolves with every item settled, or with those left open when the time was over; throws what the create itself was refused with. */
 export const createAndWait = async (session: Session, order: CreateOrder, options: CreateWaitOptions): Promise<Assembly> => {
@@ -43,7 +48,12 @@ export const createAndWait = async (session: Session, order: CreateOrder, option
 };
 
 /** The platform was set up anew with other shards while this client was connected; what it answered is the truth. */
-const retryWithFreshShards = async (session: Session, order: CreateOrder, options: CreateWaitOptions, { requestId, bodyHash }: ApiResponse<'create'>): Promise<Assembly> => {
+const retryWithFreshShards = async (
+  session: Session,
+  order: CreateOrder,
+  options: CreateWaitOptions,
+  { requestId, bodyHash }: ApiResponse<'create'>,
+): Promise<Assembly> => {
   await session.shardCount({ fresh: true, signal: options.signal });
   const waiter = new CreateWaiter(session, { ...order, mayExist: true }, options, requestId);
   waiter.assembly.expectBody(bodyHash);
@@ -80,7 +90,10 @@ class CreateWaiter {
       this.#end = resolve;
     });
     const onFailure = (error: DsecError): void => this.#fail(error);
-    this.#following.set(requestId, session.feed.follow(requestAddress(session.project, requestId), { onCommit: (commit) => this.#onRequest(commit), onFailure }));
+    this.#following.set(
+      requestId,
+      session.feed.follow(requestAddress(session.project, requestId), { onCommit: (commit) => this.#onRequest(commit), onFailure }),
+    );
     this.#offReconnect = session.bus.onReconnect(() => this.#wake.open('reconnected'));
     this.#followGuess();
   }
@@ -220,4 +233,5 @@ const keyConflict = (key: ClientKey): DsecError =>
 
 /** Not placed yet, or nobody could be asked: the create itself was accepted, so there may still be news. */
 const isPassing = (thrown: unknown): boolean =>
-  thrown instanceof DsecError && ['REQUEST_NOT_FOUND', 'API_UNAVAILABLE', 'BUS_UNAVAILABLE', 'DEADLINE_EXCEEDED', 'OVERLOADED', 'OUTCOME_UNKNOWN'].includes(thrown.code);
+  thrown instanceof DsecError &&
+  ['REQUEST_NOT_FOUND', 'API_UNAVAILABLE', 'BUS_UNAVAILABLE', 'DEADLINE_EXCEEDED', 'OVERLOADED', 'OUTCOME_UNKNOWN'].includes(thrown.code);

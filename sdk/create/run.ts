@@ -84,7 +84,11 @@ const itemOf = (session: Session, item: Item, first: number, key: ClientKey, tim
 };
 
 const deadline = (item: Item, key: ClientKey, timeoutMs: number, assembly: Assembly | undefined): WireError =>
-  wireError('DEADLINE_EXCEEDED', `${item.sandboxId ? `sandbox ${item.sandboxId}` : 'the sandbox'} did not run within ${timeoutMs} ms; the same call with key "${key}" goes on waiting for it`, {
-    retry: 'same',
-    details: { key, requestId: assembly?.requestId, sandboxId: item.sandboxId },
-  });
+  wireError(
+    'DEADLINE_EXCEEDED',
+    `${item.sandboxId ? `sandbox ${item.sandboxId}` : 'the sandbox'} did not run within ${timeoutMs} ms; the same call with key "${key}" goes on waiting for it`,
+    {
+      retry: 'same',
+      details: { key, requestId: assembly?.requestId, sandboxId: item.sandboxId },
+    },
+  );

@@ -80,16 +80,26 @@ export const runCommand = async (session: Session, sandboxId: SandboxId, order: 
     if (!(thrown instanceof DsecError) || thrown.code !== 'CANCELLED' || !order.signal?.aborted) throw thrown;
     const details = { sandboxId, execId: command.execId, key: order.key };
     const killed = await killAfterAbort(session, command);
-    throw DsecError.of('CANCELLED', `command ${command.execId} was aborted by its caller${killed ? ' and killed' : '; whether it was killed is unknown'}`, { cause: thrown, details });
+    throw DsecError.of('CANCELLED', `command ${command.execId} was aborted by its caller${killed ? ' and killed' : '; whether it was killed is unknown'}`, {
+      cause: thrown,
+      details,
+    });
   }
 };
 
 const sendExec = (session: Session, sandboxId: SandboxId, order: CommandOrder, waitMs: number): Promise<Answer> =>
   session.ops.call(sandboxId, 'exec', order.wire, { waitMs, signal: order.signal, ...(order.body ? { body: order.body } : {}) });
 
-const untilEnded = async (session: Session, sandboxId: SandboxId, execId: ExecId, first: Answer | undefined, signal: AbortSignal | undefined): Promise<Answer> => {
+const untilEnded = async (
+  session: Session,
+  sandboxId: SandboxId,
+  execId: ExecId,
+  first: Answer | undefined,
+  signal: AbortSignal | undefined,
+): Promise<Answer> => {
   let answer = first;
-  for (let n = 1; answer?.data.exec.state !== 'ended'; n += 1) answer = await session.ops.call(sandboxId, 'wait', { execId }, { waitMs: longPollMs(n), signal });
+  for (let n = 1; answer?.data.exec.state !== 'ended'; n += 1)
+    answer = await session.ops.call(sandboxId, 'wait', { execId }, { waitMs: longPollMs(n), signal });
   return answer;
 };
 
@@ -98,7 +108,11 @@ const collect = async (command: Command, { data, body }: Answer): Promise<ExecRe
   const { stdoutBytes, stderrBytes } = data.inline;
   const stdout = body.subarray(0, stdoutBytes);
   const stderr = body.subarray(stdoutBytes, stdoutBytes + stderrBytes);
-  return new ExecResult(data.exec, await rest(command.stdout, stdout, data.exec.stdout.storedBytes), await rest(command.stderr, stderr, data.exec.stderr.storedBytes));
+  return new ExecResult(
+    data.exec,
+    await rest(command.stdout, stdout, data.exec.stdout.storedBytes),
+    await rest(command.stderr, stderr, data.exec.stderr.storedBytes),
+  );
 };
 
 /** Up to `end`, which was the log's length when the command ended: a child that it left behind may write on. */
@@ -118,7 +132,13 @@ const rest = async (reader: OutputReader, inline: Uint8Array, end: number): Prom
 const whileFeeding = async <T>(session: Session, command: Command, bytes: Uint8Array, ended: Promise<T>, signal: AbortSignal | undefined): Promise<T> => {
   const over = new AbortController();
   const { sandboxId, execId } = command;
-  const stdin = new StdinWriter({ ops: session.ops, clock: session.clock, sandboxId, execId, signal: signal ? AbortSignal.any([signal, over.signal]) : over.signal });
+  const stdin = new StdinWriter({
+    ops: session.ops,
+    clock: session.clock,
+    sandboxId,
+    execId,
+    signal: signal ? AbortSignal.any([signal, over.signal]) : over.signal,
+  });
   const feeding = stdin.write(bytes).then(() => stdin.close());
   const failed = new Promise<never>((_, reject) => feeding.catch((thrown: unknown) => (isClosedStdin(thrown) ? undefined : reject(thrown))));
   try {

@@ -26,7 +26,10 @@ const fields = {
   signal: z.instanceof(AbortSignal).optional(),
 };
 const ExecSchema = z.strictObject({ ...fields, /** Whole input; without it the command reads end-of-file at once. */ stdin: bytes.optional() });
-const StartSchema = z.strictObject({ ...fields, /** `open`: written to later through `command.stdin`. */ stdin: z.union([z.literal('open'), bytes], 'must be "open", or bytes in exec').optional() });
+const StartSchema = z.strictObject({
+  ...fields,
+  /** `open`: written to later through `command.stdin`. */ stdin: z.union([z.literal('open'), bytes], 'must be "open", or bytes in exec').optional(),
+});
 
 type Loose<T> = { [K in keyof T]?: T[K] | undefined };
 export type ExecOptions = Loose<Omit<z.input<typeof ExecSchema>, 'key'>> & { key?: string | undefined };

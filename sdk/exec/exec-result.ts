@@ -67,4 +67,3 @@ export class ExecResult extends ExecEnd {
     return decodeText(this.stderrBytes);
   }
 }
-

@@ -10,7 +10,13 @@ import { SDK_LIMITS } from '../limits.ts';
 import { type OpClient, type OpResult, longPollMs } from '../transport/op-client.ts';
 import { decodeChunks, decodeText } from './text.ts';
 
-export type OutputSource = { readonly ops: OpClient; readonly sandboxId: SandboxId; readonly execId: ExecId; readonly stream: OutputStream; readonly signal?: AbortSignal | undefined };
+export type OutputSource = {
+  readonly ops: OpClient;
+  readonly sandboxId: SandboxId;
+  readonly execId: ExecId;
+  readonly stream: OutputStream;
+  readonly signal?: AbortSignal | undefined;
+};
 export type FollowOptions = {
   /** First byte to give. */
   readonly offset?: number;
@@ -79,7 +85,11 @@ export class OutputReader implements AsyncIterable<Uint8Array> {
     const { until } = this.#options;
     const drained = offset >= data.summary.storedBytes;
     if (data.eof || (until === 'now' && (drained || got === 0)) || (until === 'command' && data.ended && drained)) return true;
-    if (data.ended && !drained && got === 0) throw DsecError.of('INTERNAL', `the ${this.#source.stream} log of ${this.#source.execId} ends at ${offset}, before its recorded ${data.summary.storedBytes} bytes`);
+    if (data.ended && !drained && got === 0)
+      throw DsecError.of(
+        'INTERNAL',
+        `the ${this.#source.stream} log of ${this.#source.execId} ends at ${offset}, before its recorded ${data.summary.storedBytes} bytes`,
+      );
     return false;
   }
 
@@ -96,7 +106,11 @@ export class OutputReader implements AsyncIterable<Uint8Array> {
   async #read(offset: number, waitMs: number): Promise<Read> {
     const { ops, sandboxId, execId, stream, signal } = this.#source;
     const read = await ops.call(sandboxId, 'read', { execId, stream, offset }, { waitMs, signal });
-    if (read.body.byteLength > WIRE_LIMITS.maxChunkBytes) throw DsecError.of('MALFORMED_MESSAGE', `read of ${execId} answered with ${read.body.byteLength} bytes; at most ${WIRE_LIMITS.maxChunkBytes} were asked for`);
+    if (read.body.byteLength > WIRE_LIMITS.maxChunkBytes)
+      throw DsecError.of(
+        'MALFORMED_MESSAGE',
+        `read of ${execId} answered with ${read.body.byteLength} bytes; at most ${WIRE_LIMITS.maxChunkBytes} were asked for`,
+      );
     return read;
   }
 }

@@ -9,7 +9,13 @@ import type { Clock } from '../transport/clock.ts';
 import type { OpClient } from '../transport/op-client.ts';
 import { toBytes } from './text.ts';
 
-export type StdinTarget = { readonly ops: OpClient; readonly clock: Clock; readonly sandboxId: SandboxId; readonly execId: ExecId; readonly signal?: AbortSignal | undefined };
+export type StdinTarget = {
+  readonly ops: OpClient;
+  readonly clock: Clock;
+  readonly sandboxId: SandboxId;
+  readonly execId: ExecId;
+  readonly signal?: AbortSignal | undefined;
+};
 
 export class StdinWriter {
   readonly #target: StdinTarget;

@@ -5,27 +5,28 @@
  * project's `imports` map. Dependencies stay outside the bundle; none of them is native.
  */
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { build } from 'esbuild';
 
 const here = import.meta.dirname;
 const root = join(here, '../..');
 const dist = join(here, 'dist');
 const { dependencies } = JSON.parse(readFileSync(join(here, 'package.json'), 'utf8'));
 
+/** The tools of the project. npm prints nothing of `prepack` on stdout, where it names the tarball. */
+const run = (tool, ...words) => execFileSync(join(root, 'node_modules/.bin', tool), words, { cwd: root, stdio: ['ignore', 2, 2] });
+
 rmSync(dist, { recursive: true, force: true });
-mkdirSync(dist, { recursive: true });
-await build({
-  absWorkingDir: root,
-  entryPoints: ['sdk/mod.ts'],
-  outfile: join(dist, 'sdk.mjs'),
-  bundle: true,
-  platform: 'node',
-  target: 'node20',
-  format: 'esm',
-  external: Object.keys(dependencies),
-  logLevel: 'error',
-});
-const typescript = join(root, 'node_modules/.bin/tsc');
-execFileSync(typescript, ['-p', join(here, 'tsconfig.json')], { cwd: root, stdio: ['ignore', 2, 2] });
+const external = Object.keys(dependencies).map((name) => `--external:${name}`);
+run(
+  'esbuild',
+  'sdk/mod.ts',
+  '--bundle',
+  `--outfile=${join(dist, 'sdk.mjs')}`,
+  '--platform=node',
+  '--target=node20',
+  '--format=esm',
+  '--log-level=error',
+  ...external,
+);
+run('tsc', '-p', join(here, 'tsconfig.json'));

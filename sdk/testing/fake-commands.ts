@@ -98,7 +98,11 @@ export class FakeCommands {
     child.stdin?.on('error', () => {}); // a program may leave without reading its input
     if (request.stdin === 'bytes') child.stdin?.end(body);
     else if (request.stdin === 'none') child.stdin?.end();
-    const timer = request.timeoutMs === undefined ? undefined : setTimeout(() => child.kill('SIGKILL') && (run.end = { code: null, signal: 'SIGKILL', timedOut: true }), request.timeoutMs);
+    const overdue = (): void => {
+      run.end ??= { code: null, signal: 'SIGKILL', timedOut: true };
+      child.kill('SIGKILL');
+    };
+    const timer = request.timeoutMs === undefined ? undefined : setTimeout(overdue, request.timeoutMs);
     child.once('close', (code, signal) => {
       clearTimeout(timer);
       run.end ??= { code, signal, timedOut: false };

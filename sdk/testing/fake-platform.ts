@@ -157,7 +157,8 @@ export class FakePlatform {
       if (!item.edge) continue;
       const failure = this.faults.fail(index);
       const steps: [SandboxStatus, string][] = [['starting', 'SandboxAdmitted'], failure ? ['failed', 'SandboxFailed'] : ['running', 'SandboxStarted']];
-      for (const [status, event] of steps) this.#commitSandbox(sandboxState(requestId, index, item.attempt, status, { spec, ...(failure ? { failure } : {}) }), event);
+      for (const [status, event] of steps)
+        this.#commitSandbox(sandboxState(requestId, index, item.attempt, status, { spec, ...(failure ? { failure } : {}) }), event);
     }
   }
 
@@ -175,7 +176,9 @@ export class FakePlatform {
     if (verb === 'snapshot') {
       setImmediate(() => this.#commitSandbox(state, 'SandboxTransitionFailed', { error: wireError('NOT_SUPPORTED', 'snapshots are not supported yet') }));
     } else if (verb === 'pause' || verb === 'resume') {
-      setImmediate(() => this.#commitSandbox({ ...state, status: verb === 'pause' ? 'paused' : 'running' }, verb === 'pause' ? 'SandboxPaused' : 'SandboxResumed'));
+      setImmediate(() =>
+        this.#commitSandbox({ ...state, status: verb === 'pause' ? 'paused' : 'running' }, verb === 'pause' ? 'SandboxPaused' : 'SandboxResumed'),
+      );
     }
     return { decision: 'accepted' };
   }
@@ -183,7 +186,9 @@ export class FakePlatform {
   #list({ labels, statuses, after, limit }: ApiParsed<'list'>): unknown {
     const matches = (state: SandboxState): boolean =>
       (statuses.length === 0 || statuses.includes(state.status)) && Object.entries(labels).every(([key, value]) => state.spec.labels[key] === value);
-    const ids = this.sandboxIds().sort().filter((id) => (after === undefined || id > after) && matches(this.#last(id)?.commit.state as SandboxState));
+    const ids = this.sandboxIds()
+      .sort()
+      .filter((id) => (after === undefined || id > after) && matches(this.#last(id)?.commit.state as SandboxState));
     return { sandboxes: ids.slice(0, limit).map((id) => this.#view(id)), next: ids.length > limit ? ids[limit - 1] : null, asOf: { 0: this.#sequence } };
   }
 
@@ -230,4 +235,3 @@ export class FakePlatform {
     else for (let n = fate === 'twice' ? 2 : fate === 'once' ? 1 : 0; n > 0; n -= 1) publish();
   }
 }
-

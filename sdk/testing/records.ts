@@ -25,7 +25,13 @@ export const specFor = (spec: { image?: string; labels?: Record<string, string> 
 
 export const requestIdOf = (key: string): RequestId => requestIdFor(PROJECT, key as ClientKey, 1);
 
-export const sandboxState = (requestId: RequestId, index: number, attempt: number, status: SandboxStatus, more: { edge?: EdgeName; failure?: WireError; spec?: SandboxSpec } = {}): SandboxState => {
+export const sandboxState = (
+  requestId: RequestId,
+  index: number,
+  attempt: number,
+  status: SandboxStatus,
+  more: { edge?: EdgeName; failure?: WireError; spec?: SandboxSpec } = {},
+): SandboxState => {
   const edge = more.edge ?? EDGE;
   const ended = status === 'stopped' || status === 'failed';
   return SandboxState.parse({

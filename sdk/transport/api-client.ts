@@ -51,7 +51,9 @@ export class ApiClient {
       idempotent: true,
       signal: options.signal,
     } as const;
-    return callWithRetry(this.#clock, policy, async (timeoutMs) => readAnswer(verb, await this.#bus.request(apiSubject(this.#project, verb), payload, timeoutMs)));
+    return callWithRetry(this.#clock, policy, async (timeoutMs) =>
+      readAnswer(verb, await this.#bus.request(apiSubject(this.#project, verb), payload, timeoutMs)),
+    );
   }
 }
 

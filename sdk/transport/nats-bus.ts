@@ -4,7 +4,15 @@
  * The library drops what is published while disconnected and leaves requests that died with a connection to their
  * time-outs; here both fail at once as `disconnected`, so that the caller repeats them on the new connection.
  */
-import { type Msg, type NatsConnection, type NodeConnectionOptions, connect as connectNats, createInbox, errors, nkeyAuthenticator } from '@nats-io/transport-node';
+import {
+  type Msg,
+  type NatsConnection,
+  type NodeConnectionOptions,
+  connect as connectNats,
+  createInbox,
+  errors,
+  nkeyAuthenticator,
+} from '@nats-io/transport-node';
 import { DsecError } from '#bus/errors.ts';
 import { SDK_LIMITS } from '../limits.ts';
 import type { Context } from '../context.ts';
@@ -12,7 +20,12 @@ import { type Bus, BusFailure, type BusMessage } from './bus.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { backoffMs } from './retry.ts';
 
-type Pending = { readonly subject: string; readonly resolve: (data: Uint8Array) => void; readonly reject: (failure: BusFailure) => void; readonly timer: NodeJS.Timeout };
+type Pending = {
+  readonly subject: string;
+  readonly resolve: (data: Uint8Array) => void;
+  readonly reject: (failure: BusFailure) => void;
+  readonly timer: NodeJS.Timeout;
+};
 
 export class NatsBus implements Bus {
   readonly #nats: NatsConnection;
@@ -76,7 +89,8 @@ export class NatsBus implements Bus {
     const token = message.subject.slice(this.#inbox.length);
     const pending = this.#pending.get(token);
     if (!pending) return; // the answer of an attempt that was given up
-    if (message.data.length === 0 && message.headers?.code === 503) return this.#fail(token, new BusFailure('no_responders', `nobody listens on ${pending.subject}`));
+    if (message.data.length === 0 && message.headers?.code === 503)
+      return this.#fail(token, new BusFailure('no_responders', `nobody listens on ${pending.subject}`));
     clearTimeout(pending.timer);
     this.#pending.delete(token);
     pending.resolve(message.data);
@@ -120,7 +134,10 @@ const sequenceOf = (message: Msg): number | undefined => {
 };
 
 /** Connects, waiting for a server that is still starting; a refusal of the credentials ends it at once. */
-export const connectBus = async (context: Context, options: { readonly name: string; readonly timeoutMs: number; readonly clock?: Clock }): Promise<NatsBus> => {
+export const connectBus = async (
+  context: Context,
+  options: { readonly name: string; readonly timeoutMs: number; readonly clock?: Clock },
+): Promise<NatsBus> => {
   const clock = options.clock ?? systemClock;
   const giveUpAt = clock.now() + options.timeoutMs;
   for (let n = 0; ; n += 1) {
@@ -161,5 +178,9 @@ const connectError = (context: Context, cause: unknown): DsecError => {
   if (cause instanceof errors.AuthorizationError || cause instanceof errors.UserAuthenticationExpiredError)
     return DsecError.of('UNAUTHENTICATED', `the bus at ${servers} refused these credentials; use a current context file (DSEC_CONTEXT)`, { cause });
   const why = cause instanceof Error ? cause.message : String(cause);
-  return DsecError.of('BUS_UNAVAILABLE', `no connection to the bus at ${servers} (${why}); start the platform with \`dsec up\` or name its context file in DSEC_CONTEXT`, { cause, outcome: 'not_applied' });
+  return DsecError.of(
+    'BUS_UNAVAILABLE',
+    `no connection to the bus at ${servers} (${why}); start the platform with \`dsec up\` or name its context file in DSEC_CONTEXT`,
+    { cause, outcome: 'not_applied' },
+  );
 };

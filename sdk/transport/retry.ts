@@ -41,11 +41,15 @@ export const backoffMs = (attempt: number, random: number): number => {
 /** The one place where a failure of the bus becomes an error of the platform. */
 export const translate = (thrown: unknown, policy: Pick<CallPolicy, 'what' | 'unavailable'>): DsecError => {
   if (thrown instanceof DsecError) return thrown;
-  if (!(thrown instanceof BusFailure)) return DsecError.of('INTERNAL', `${policy.what}: ${thrown instanceof Error ? thrown.message : String(thrown)}`, { cause: thrown });
+  if (!(thrown instanceof BusFailure))
+    return DsecError.of('INTERNAL', `${policy.what}: ${thrown instanceof Error ? thrown.message : String(thrown)}`, { cause: thrown });
   const { what, unavailable } = policy;
   switch (thrown.kind) {
     case 'no_responders': {
-      const who = unavailable === 'API_UNAVAILABLE' ? 'no apiserver answers; check that the platform is up (`dsec up`)' : "the sandbox's Edge does not answer; it may be restarting";
+      const who =
+        unavailable === 'API_UNAVAILABLE'
+          ? 'no apiserver answers; check that the platform is up (`dsec up`)'
+          : "the sandbox's Edge does not answer; it may be restarting";
       return DsecError.of(unavailable, `${what}: ${who}`, { outcome: 'not_applied', cause: thrown });
     }
     case 'timeout':

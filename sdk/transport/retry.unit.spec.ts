@@ -17,7 +17,14 @@ const scriptedClock = (): Clock => {
     },
   };
 };
-const policy = (more: Partial<CallPolicy> = {}): CallPolicy => ({ what: 'create', unavailable: 'API_UNAVAILABLE', attemptTimeoutMs: 100, giveUpAfterMs: 5_000, idempotent: true, ...more });
+const policy = (more: Partial<CallPolicy> = {}): CallPolicy => ({
+  what: 'create',
+  unavailable: 'API_UNAVAILABLE',
+  attemptTimeoutMs: 100,
+  giveUpAfterMs: 5_000,
+  idempotent: true,
+  ...more,
+});
 
 /** Fails as told, then succeeds; resolves with the number of attempts. */
 const run = async (failures: readonly unknown[], more: Partial<CallPolicy> = {}): Promise<number> => {

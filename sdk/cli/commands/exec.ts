@@ -51,7 +51,8 @@ Examples:
 
 const exec = async (dsec: DsecClient, id: string, words: readonly string[], flags: ExecFlags): Promise<number> => {
   if (words.length === 0) throw DsecError.of('INVALID_ARGUMENT', 'no command is given; write dsec exec SANDBOX -- COMMAND');
-  if (flags.detach && flags.interactive) throw DsecError.of('INVALID_ARGUMENT', '-d leaves the command alone, so -i has nobody to read our stdin; give one of them');
+  if (flags.detach && flags.interactive)
+    throw DsecError.of('INVALID_ARGUMENT', '-d leaves the command alone, so -i has nobody to read our stdin; give one of them');
   const stdin = flags.interactive ? ('open' as const) : undefined;
   const timeoutMs = millisecondsOf('timeout', flags.timeout);
   const command = await dsec.sandbox(id).start(words, { env: pairsOf('env', flags.env), cwd: flags.cwd, user: flags.user, key: flags.key, timeoutMs, stdin });
@@ -102,7 +103,15 @@ export const registerPs = (program: Cli): void => {
       if (flags.json) for (const command of commands) await printJson(command);
       else {
         const now = Date.now();
-        const rows = commands.map((c) => [c.execId, c.state, c.exitCode, c.reason, span((c.endedAt ?? now) - c.startedAt), c.stdout.totalBytes, c.stderr.totalBytes]);
+        const rows = commands.map((c) => [
+          c.execId,
+          c.state,
+          c.exitCode,
+          c.reason,
+          span((c.endedAt ?? now) - c.startedAt),
+          c.stdout.totalBytes,
+          c.stderr.totalBytes,
+        ]);
         await printTable(['EXEC', 'STATE', 'EXIT', 'REASON', 'TIME', 'STDOUT', 'STDERR'], rows);
       }
       return 0;

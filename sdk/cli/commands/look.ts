@@ -15,7 +15,10 @@ export const registerLs = (program: Cli): void => {
       .option('-l, --label <KEY=VALUE>', 'only those with this label; repeatable, all must match', collect)
       .option('-s, --status <status>', 'only those in this state; repeatable, any may match', collect)
       .option('-q, --quiet', 'print ids only')
-      .addHelpText('after', '\nExamples:\n  dsec ls\n  dsec ls --label job=nightly --status running\n  dsec ls -q --status failed\n  dsec ls --json | jq -r .spec.image\n'),
+      .addHelpText(
+        'after',
+        '\nExamples:\n  dsec ls\n  dsec ls --label job=nightly --status running\n  dsec ls -q --status failed\n  dsec ls --json | jq -r .spec.image\n',
+      ),
   ).action((flags: LsFlags) =>
     act(flags, async (dsec) => {
       const rows: unknown[][] = [];
@@ -38,7 +41,11 @@ const printRows = async (rows: readonly unknown[][]): Promise<void> => {
 
 export const registerGet = (program: Cli): void => {
   withCommonOptions(
-    program.command('get').description('show one sandbox').argument('<sandbox>', 'id of the sandbox').addHelpText('after', '\nExamples:\n  dsec get sb-0-…\n  dsec get --json sb-0-… | jq .spec.limits\n'),
+    program
+      .command('get')
+      .description('show one sandbox')
+      .argument('<sandbox>', 'id of the sandbox')
+      .addHelpText('after', '\nExamples:\n  dsec get sb-0-…\n  dsec get --json sb-0-… | jq .spec.limits\n'),
   ).action((id: string, flags: CommonFlags) =>
     act(flags, async (dsec) => {
       const state = await (await dsec.get(id)).refresh();
@@ -61,7 +68,10 @@ const fieldsOf = (s: SandboxState): readonly (readonly unknown[])[] => [
   ['pids', s.spec.limits.pids],
   ['user', s.spec.initUser],
   ['hostname', s.spec.hostname],
-  ['network', pairs(Object.fromEntries(Object.entries(s.spec.networkRules).map(([name, allowed]) => [name, allowed ? 'allow' : 'deny']))) || 'nothing is reachable'],
+  [
+    'network',
+    pairs(Object.fromEntries(Object.entries(s.spec.networkRules).map(([name, allowed]) => [name, allowed ? 'allow' : 'deny']))) || 'nothing is reachable',
+  ],
   ['labels', pairs(s.spec.labels) || '-'],
   ['created', time(s.createdAt)],
   ['started', time(s.startedAt)],

@@ -156,7 +156,10 @@ const lastLine = (result: ExecResult): string => result.stdout.trimEnd().split('
 
 const printResult = async (sandbox: Sandbox, result: ExecResult): Promise<number> => {
   const { execId, exitCode, signal, reason, fault, retry, stdout, stderr, stdoutTotalBytes, stderrTotalBytes, truncated } = result;
-  await write(process.stdout, `${JSON.stringify({ sandboxId: sandbox.id, execId, exitCode, signal, reason, fault, retry, stdout, stderr, stdoutTotalBytes, stderrTotalBytes, truncated })}\n`);
+  await write(
+    process.stdout,
+    `${JSON.stringify({ sandboxId: sandbox.id, execId, exitCode, signal, reason, fault, retry, stdout, stderr, stdoutTotalBytes, stderrTotalBytes, truncated })}\n`,
+  );
   return exitCodeOf(result);
 };
 
