@@ -9,7 +9,7 @@ import { packOp, unpackOp } from './op/codec.ts';
 import { isOpName, OPS } from './op/schema.ts';
 import { SAMPLES } from './testing/samples.ts';
 
-const RUNS = { numRuns: 3_000 };
+const RUNS = { numRuns: 5_000 };
 const EXPECTED = new Set(['MALFORMED_MESSAGE', 'UNSUPPORTED_VERSION']);
 
 /** The result, or undefined after a refusal of the expected shape. Any other exception fails the test. */
@@ -73,7 +73,7 @@ const samplesOf = (kind: string) => Object.values(SAMPLES[kind] ?? {});
 describe('decoding is total', () => {
   test('over arbitrary bytes', () => {
     fc.assert(
-      fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
+      fc.property(fc.uint8Array({ maxLength: 200, size: 'max' }), (bytes) => {
         decoded(() => decodeCommand(bytes));
         decoded(() => decodeCommit(bytes));
         decoded(() => unpackOp(bytes));
@@ -84,7 +84,7 @@ describe('decoding is total', () => {
 
   test('over arbitrary JSON', () => {
     fc.assert(
-      fc.property(fc.json(), (text) => {
+      fc.property(fc.json({ depthSize: 'medium' }), (text) => {
         decoded(() => decodeCommand(text));
         decoded(() => decodeCommit(text));
       }),

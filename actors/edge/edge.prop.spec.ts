@@ -38,7 +38,7 @@ test('INV-IDEM: a command given again at once adds nothing', () => {
 test('INV-FENCE and INV-LOST hold over random histories', () => {
   const step = fc.record({ command: fc.constantFrom(...COMMANDS), delayMs: fc.constantFrom(...DELAYS_MS) });
   fc.assert(
-    fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
+    fc.property(fc.array(step, { maxLength: 80, size: 'max' }), (steps) => {
       let state: EdgeState | null = null;
       let at = T0;
       const lostGenerations: number[] = [];

@@ -14,7 +14,7 @@ const capacity = fc.record({ sandboxes: fc.nat(300), memoryMiB: amount, cpuMilli
   FleetNode['capacity']
 >;
 const fleet = fc
-  .array(fc.record({ backends: fc.constantFrom(['container' as const], ['microvm' as const], []), capacity, used: capacity }), { maxLength: 40 })
+  .array(fc.record({ backends: fc.constantFrom(['container' as const], ['microvm' as const], []), capacity, used: capacity }), { maxLength: 40, size: 'max' })
   .map((nodes) => nodes.map((node, i): FleetNode => ({ ...node, edge: `edge-${i}` as EdgeName })));
 
 const roomOf = ({ backends, capacity: c, used: u }: FleetNode) =>

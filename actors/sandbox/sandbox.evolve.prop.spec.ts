@@ -22,7 +22,7 @@ const publicEvolve = (state: SandboxState | null, event: SandboxEvent): SandboxS
 test('both fold every random life to the same state, event by event', () => {
   const step = fc.record({ command: fc.constantFrom(...COMMANDS), delayMs: fc.constantFrom(...DELAYS_MS) });
   fc.assert(
-    fc.property(fc.array(step, { minLength: 5, maxLength: 30 }), (steps) => {
+    fc.property(fc.array(step, { minLength: 5, maxLength: 30, size: 'max' }), (steps) => {
       let state: SandboxState | null = null;
       let now = T0;
       for (const { command, delayMs } of [{ command: create, delayMs: 0 }, ...steps]) {
