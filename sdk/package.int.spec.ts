@@ -42,13 +42,8 @@ test('it holds code, declarations, manual and licence name, and nothing native',
   expect(files).toEqual(expect.arrayContaining(['package.json', 'README.md', 'dist/sdk.mjs', 'dist/types/sdk/mod.d.ts', 'dist/types/bus-schemas/errors.d.ts']));
   expect(files.filter((name) => /\.(node|so|c|ts)$/.test(name) && !name.endsWith('.d.ts'))).toEqual([]);
   const code = readFileSync(join(installed, 'dist/sdk.mjs'), 'utf8');
-  expect(
-    [...code.matchAll(/^import .* from "([^"]+)";$/gm)]
-      .map(([, name]) => name)
-      .filter((name) => !name?.startsWith('node:'))
-      .sort(),
-  ).toEqual(expect.arrayContaining(['@nats-io/transport-node', 'zod']));
-  expect(code).not.toMatch(/from "(#|better-sqlite3|koffi|node-pty|effect|xstate)/);
+  const outside = [...code.matchAll(/^(?:import|\}) .*from "([^"]+)";$/gm)].map(([, name]) => name ?? '').filter((name) => !name.startsWith('node:'));
+  expect(new Set(outside)).toEqual(new Set(['@nats-io/transport-node', 'zod']));
 });
 
 test('plain Node runs the session of the paper with it', async () => {
