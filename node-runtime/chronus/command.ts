@@ -1,9 +1,10 @@
-/** One command in memory: what is known of it, and who waits for more. No I/O. */
+/** One command in memory: what is known of it, and who waits for more. */
 import { DsecError } from '#bus/errors.ts';
 import type { ExecId } from '#bus/ids.ts';
 import type { ExecView, OutputStream } from '#bus/op/schema.ts';
 import type { TimestampMs } from '#bus/units.ts';
 import type { Exit, Progress, StreamCounts } from '../aether/wire.ts';
+import type { ExecFiles } from './files.ts';
 import type { Accepted, JournalEntry } from './journal.ts';
 import { CHRONUS_LIMITS } from './limits.ts';
 import { endingOf, endingWithoutRecord, viewOf } from './result.ts';
@@ -38,10 +39,11 @@ export class Command {
   }
 
   /** An ended command, read back. */
-  static ended(entry: JournalEntry, exit: Exit | undefined): Command {
+  static ended(entry: JournalEntry, files: ExecFiles): Command {
     const command = new Command(entry.accepted, { started: true, fresh: false });
+    const exit = files.exitOf(entry.accepted.execId);
     if (exit) command.end(exit, entry.oomKills > 0);
-    else command.endWithoutRecord(entry.diedAt === undefined ? 'infra' : 'sandbox_died', entry.diedAt ?? entry.accepted.at);
+    else command.endWithoutRecord(entry.diedAt === undefined ? 'infra' : 'sandbox_died', entry.diedAt ?? entry.accepted.at, files);
     return command;
   }
 
@@ -102,7 +104,9 @@ export class Command {
     this.#wake('change');
   }
 
-  endWithoutRecord(reason: 'sandbox_died' | 'infra', at: TimestampMs): void {
+  endWithoutRecord(reason: 'sandbox_died' | 'infra', at: TimestampMs, files: ExecFiles): void {
+    const { stdout, stderr } = files.storedBytes(this.execId);
+    this.#counts = { stdout: { totalBytes: stdout, storedBytes: stdout }, stderr: { totalBytes: stderr, storedBytes: stderr } };
     this.#ending = endingWithoutRecord(reason, at);
     this.#wake('end');
   }

@@ -14,7 +14,7 @@ const signalNumber = (name: SignalName): number => constants.signals[`SIG${name}
 export const sendSignal = async (channel: Channel, command: Command, { signal, tree }: OpParsed<'signal'>): Promise<boolean> => {
   if (tree && signal !== 'KILL') throw DsecError.of('INVALID_ARGUMENT', `only KILL reaches a whole tree; send ${signal} without tree`);
   const client = await channel.client();
-  return client !== undefined && client.signal(command.execId, signalNumber(signal), tree);
+  return client ? client.signal(command.execId, signalNumber(signal), tree) : false;
 };
 
 const NO_BYTES = new Uint8Array(0);

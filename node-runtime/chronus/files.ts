@@ -1,5 +1,5 @@
 /** The exec directory as Aether fills it: output logs, exit records. Small synchronous calls: the page cache answers in microseconds. */
-import { closeSync, existsSync, openSync, readdirSync, readFileSync, readSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, readSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ExecId } from '#bus/ids.ts';
 import type { OutputStream } from '#bus/op/schema.ts';
@@ -30,6 +30,12 @@ export class ExecFiles {
       if (isMissing(error)) return undefined;
       throw error;
     }
+  }
+
+  /** Bytes of the logs: all that is known of the output of a command that left no record. */
+  storedBytes(execId: ExecId): Record<OutputStream, number> {
+    const size = (stream: OutputStream): number => statSync(join(this.#dir, `${execId}${SUFFIX[stream]}`), { throwIfNoEntry: false })?.size ?? 0;
+    return { stdout: size('stdout'), stderr: size('stderr') };
   }
 
   /** Names of all files, for one look at everything. */

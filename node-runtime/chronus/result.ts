@@ -6,7 +6,12 @@ import type { ExecReason, ExecView, StreamSummary } from '#bus/op/schema.ts';
 import type { TimestampMs } from '#bus/units.ts';
 import type { Exit, StreamCounts } from '../aether/wire.ts';
 
-const SIGNAL_NAMES: ReadonlyMap<number, string> = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name.slice(3)]));
+/** Some numbers have a second, older name (IOT, POLL, UNUSED), listed later: reversed, so that the first one stays. */
+const SIGNAL_NAMES: ReadonlyMap<number, string> = new Map(
+  Object.entries(constants.signals)
+    .reverse()
+    .map(([name, number]) => [number, name.slice(3)]),
+);
 const SIGNAL_MASK = 0x7f;
 const SIGNAL_EXIT_BASE = 128;
 export const SIGKILL = constants.signals.SIGKILL;

@@ -95,7 +95,7 @@ export class Starter {
 
   /** Only damage to the sandbox's files leads here: a command that ran, and whose end nobody knows. */
   #writeOff(command: Command): void {
-    command.endWithoutRecord('infra', command.accepted.at);
+    command.endWithoutRecord('infra', command.accepted.at, this.#o.files);
     this.#o.table.settle(command);
   }
 

@@ -61,7 +61,7 @@ export class CommandTable {
     if (held || !this.#files.wasStarted(execId)) return held;
     const entry = this.#journal.find(execId);
     if (!entry || entry.refused) return undefined;
-    const command = Command.ended(entry, this.#files.exitOf(execId));
+    const command = Command.ended(entry, this.#files);
     this.#live.set(execId, command);
     this.settle(command);
     return command;
@@ -93,7 +93,7 @@ export class CommandTable {
     if (exit) command.end(exit, false);
     if (!command.ended) {
       this.#write({ v: 1, fact: 'sandbox_died', execId: command.execId, at });
-      command.endWithoutRecord('sandbox_died', at);
+      command.endWithoutRecord('sandbox_died', at, this.#files);
     }
     command.sever();
     this.settle(command);
@@ -126,7 +126,7 @@ export class CommandTable {
     for (const [execId, entry] of [...this.#journal.readAll()].reverse()) {
       if (views.length >= CHRONUS_LIMITS.listedCommands) break;
       const command = this.#live.get(execId) ?? this.#recent.get(execId);
-      if (command ? command.started : !entry.refused) views.push((command ?? Command.ended(entry, this.#files.exitOf(execId))).view);
+      if (command ? command.started : !entry.refused) views.push((command ?? Command.ended(entry, this.#files)).view);
     }
     return views;
   }
