@@ -176,6 +176,7 @@ _Noreturn void child_run(const struct child_setup *setup)
 	int channel = setup->channel, mounts[GO_FDS];
 	enum child_step step;
 	close(setup->launcher_end);
+	signal(SIGPIPE, SIG_DFL);
 	if (pass_gate(channel, mounts) < 0)
 		give_up(channel, STEP_GATE);
 	if (become_root(channel) < 0)

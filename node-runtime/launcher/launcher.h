@@ -25,7 +25,6 @@ struct launcher {
 	char cgroup_name[256];
 	int run_fd, layers_fd, records_fd, tombs_fd, root_fd, stage_fd;
 	int aether_fd; /* copy of the program, 0711 and root's: runs, but cannot be read or traced from inside a sandbox */
-	int null_fd;
 	bool old_kernel; /* take the detours of the oldest supported kernel even where they are not needed */
 	struct cgroup_tree cgroups;
 	uint64_t epoch;

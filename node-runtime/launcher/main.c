@@ -180,6 +180,7 @@ static void reset_process(void)
 		signal(signal_number, SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGPIPE, SIG_IGN); /* of our own; a sandbox's first process gets the default back */
 	umask(0);
 	clearenv();
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
@@ -206,6 +207,19 @@ static int set_up(const struct options *options, struct fault *fault)
 	if (images_adopt(fault) != 0 || sandbox_adopt_all(fault) < 0)
 		return -1;
 	return server_open(fault);
+}
+
+/* Tells the starter, which may be waiting, and lets go of its pipe. */
+static int announce(struct fault *fault)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (null < 0)
+		return fault_errno(fault, "open /dev/null");
+	ssize_t written = write(STDOUT_FILENO, "ready\n", 6);
+	(void)written; /* a starter that has gone does not matter */
+	int result = dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 ? fault_errno(fault, "let go of standard output") : 0;
+	close_fd(&null);
+	return result;
 }
 
 static int in_flight(struct sandbox *sandbox, void *context)
@@ -238,7 +252,7 @@ int main(int argc, char **argv)
 		fputs(USAGE, stderr);
 		return 2;
 	}
-	if (set_up(&options, &fault) < 0) {
+	if (set_up(&options, &fault) < 0 || announce(&fault) < 0) {
 		fprintf(stderr, "dsec-launcher: %s (%s)\n", fault.message, fault.step);
 		return 1;
 	}
