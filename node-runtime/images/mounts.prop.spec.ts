@@ -160,6 +160,19 @@ describe('images of a node', () => {
     expect(mounts.usedLayers()).toEqual(new Set([digest(1)]));
   });
 
+  test('a mount that fails again does not take the reference of a sandbox that runs already', async () => {
+    const kernel = new WatchedKernel();
+    const mounts = new ImageMounts({ pathOf, mounter: kernel });
+    mounts.restore(sandbox(1), [digest(1)]);
+    kernel.refuseMount = true;
+    await expect(mounts.remount()).rejects.toThrowError('mount refused');
+    await expect(mounts.acquire(digest(1), sandbox(1))).rejects.toThrowError('mount refused');
+    expect(mounts.usersOf(digest(1))).toEqual([sandbox(1)]);
+    kernel.refuseMount = false;
+    await mounts.remount();
+    expect([...kernel.mounted]).toEqual([digest(1)]);
+  });
+
   test('an image the kernel still uses stays, is reported, and goes later', async () => {
     const kernel = new WatchedKernel();
     const reported: LayerDigest[] = [];

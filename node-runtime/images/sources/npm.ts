@@ -72,7 +72,7 @@ const installDependencies = async (directory: string, source: NpmSource, context
 const QUIET = { npm_config_update_notifier: 'false', npm_config_fund: 'false' };
 
 const assertSpecifier = (name: string, version: string): void => {
-  if (!/^(@[a-z0-9~-][a-z0-9._~-]*\/)?[a-z0-9~-][a-z0-9._~-]*$/.test(name) || name.length > 214)
+  if (!/^(@[a-z0-9~][a-z0-9._~-]*\/)?[a-z0-9~][a-z0-9._~-]*$/.test(name) || name.length > 214)
     throw DsecError.of('INVALID_ARGUMENT', `${JSON.stringify(name.slice(0, 214))} is not the name of an npm package`);
   if (!/^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$/.test(version))
     throw DsecError.of('INVALID_ARGUMENT', `${JSON.stringify(version.slice(0, 100))} is not an exact version, like 1.2.3; ranges and tags would make a different image every day`);

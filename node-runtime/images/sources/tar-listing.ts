@@ -22,7 +22,7 @@ export type TarFacts = { readonly entries: number; readonly bytes: number };
 export type TarEntry = { readonly type: string; readonly uid: number; readonly gid: number; readonly sizeBytes: number; readonly name: string; readonly target: string | null };
 
 /** One line of `tar --list` as `LISTING` asks for it; spaces and unprintable bytes in names are escaped, so blanks separate. */
-const LINE = /^(.)\S+ +(\d+)\/(\d+) +(\d+)(?:,\d+)? +\S+ \S+ ((?:\\.|[^\\\s])+)(?: (?:->|link to) ((?:\\.|[^\\\s])+))?$/;
+const LINE = /^(.)\S+ +(\d+)\/(\d+) +(\d+)(?:,\d+)? +\S+ \S+ +((?:\\.|[^\\\s])+)(?: (?:->|link to) ((?:\\.|[^\\\s])+))?$/;
 const LISTING = ['--list', '--verbose', '--numeric-owner', '--full-time', '--quoting-style=escape', '--quote-chars= ', '--absolute-names'];
 
 export const parseTarLine = (line: string): TarEntry | null => {
