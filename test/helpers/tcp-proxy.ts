@@ -6,14 +6,16 @@ export type TcpProxy = {
   readonly port: number;
   /** From now on what the server says is held back; what clients say still gets through. */
   holdAnswers(): void;
-  /** From now on nothing passes, and nobody is told: as when a cable is pulled. */
+  /** From now on nothing passes, and nobody is told: as when a cable is pulled. New connections are taken and hang. */
   freeze(): void;
+  /** New connections work again. Those that lost bytes stay dead without a word, as after a long cut. */
+  thaw(): void;
   /** Ends every connection, drops what was held back, and lets new ones through. */
   cut(): void;
   close(): Promise<void>;
 };
 
-type Link = { readonly client: Socket; readonly server: Socket };
+type Link = { readonly client: Socket; readonly server: Socket; isDead: boolean };
 
 export const startTcpProxy = async (targetPort: number): Promise<TcpProxy> => {
   const links = new Set<Link>();
@@ -31,7 +33,7 @@ export const startTcpProxy = async (targetPort: number): Promise<TcpProxy> => {
   };
   const listener = createServer((client) => {
     const server = connect(targetPort, '127.0.0.1');
-    const link = { client, server };
+    const link: Link = { client, server, isDead: isFrozen };
     links.add(link);
     const end = (): void => {
       links.delete(link);
@@ -39,8 +41,8 @@ export const startTcpProxy = async (targetPort: number): Promise<TcpProxy> => {
       server.destroy();
     };
     for (const socket of [client, server]) socket.setNoDelay(true).on('close', end).on('error', end);
-    client.on('data', (bytes) => void (isFrozen || server.write(bytes)));
-    server.on('data', (bytes) => void (isFrozen || holdsAnswers || client.write(bytes)));
+    client.on('data', (bytes) => void (link.isDead || server.write(bytes)));
+    server.on('data', (bytes) => void (link.isDead || holdsAnswers || client.write(bytes)));
   });
   await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
   const address = listener.address();
@@ -53,6 +55,10 @@ export const startTcpProxy = async (targetPort: number): Promise<TcpProxy> => {
     },
     freeze: () => {
       isFrozen = true;
+      for (const link of links) link.isDead = true;
+    },
+    thaw: () => {
+      isFrozen = false;
     },
     cut,
     close: async () => {
