@@ -1,12 +1,14 @@
-/** Runs `work` on every item, at most `limit` at a time. Rejects with the first failure after those under way have ended. */
+/** Bounded concurrency: many pieces of work, few at a time. */
+
+/** Runs `work` on every item, at most `limit` at a time. A failure does not keep the others from their turn; the first one is thrown at the end. */
 export const forEachLimited = async <T>(items: readonly T[], limit: number, work: (item: T) => Promise<void>): Promise<void> => {
   let next = 0;
+  const failures: unknown[] = [];
   const worker = async (): Promise<void> => {
-    for (let at = next++; at < items.length; at = next++) await work(items[at] as T);
+    for (let at = next++; at < items.length; at = next++) await work(items[at] as T).catch((thrown: unknown) => failures.push(thrown));
   };
-  const outcomes = await Promise.allSettled(Array.from({ length: Math.min(limit, items.length) }, worker));
-  const failed = outcomes.find((outcome) => outcome.status === 'rejected');
-  if (failed) throw failed.reason;
+  await Promise.all(Array.from({ length: Math.min(limit, items.length) }, worker));
+  if (failures.length > 0) throw failures[0];
 };
 
 /** At most `limit` pieces of work at a time, in the order of their arrival. */

@@ -77,6 +77,24 @@ describe('run', () => {
     expect(await dsec('run', '-n', '3', 'debian')).toMatchObject({ code: 9, err: 'dsec: START_FAILED: sandbox 1: no\n' });
   });
 
+  test('an interrupted create ends what it makes', async () => {
+    platform.faults.publish = (commit) => (commit.kind === 'request' ? 'once' : 'never');
+    let answering = false;
+    platform.faults.answer = (name) => (name === 'get' && !answering ? 'silent' : 'answer');
+    const child = start('run', '-n', '3', 'debian');
+    const ended = endOf(child);
+    await expect.poll(() => platform.count('get')).toBeGreaterThan(0);
+    child.kill('SIGINT');
+    await once(child.stderr as NodeJS.ReadableStream, 'data');
+    answering = true;
+    expect(await ended).toMatchObject({ code: 130, out: '', err: expect.stringContaining('CANCELLED: interrupted') });
+    expect(platform.count('stop')).toBe(3);
+  });
+
+  test('many commands end with the worst exit code', async () => {
+    expect(await dsec('run', '-n', '2', 'debian', '--', 'sh', '-c', 'exit 9')).toMatchObject({ code: 9 });
+  });
+
   test('-i passes our stdin on', async () => {
     const child = start('run', '-i', 'debian', 'wc', '-c');
     child.stdin?.end(Buffer.alloc(1_000_000));
@@ -90,6 +108,7 @@ describe('exec', () => {
     expect([...(await dsec('exec', box, '--', 'printf', '\\377\\000A')).bytes]).toEqual([0xff, 0x00, 0x41]);
     expect((await dsec('exec', box, 'head', '-c', '2', '--', '/dev/zero')).bytes.byteLength).toBe(2);
     expect((await dsec('exec', box, 'seq', '1', '200000')).bytes.byteLength).toBe(1_288_895);
+    expect(JSON.parse((await dsec('exec', '--json', box, 'echo', 'hi')).out)).toMatchObject({ sandboxId: box, exitCode: 0, stdout: 'hi\n', truncated: false });
   });
 
   test('exit codes: its own, by signal, by time-out', async () => {

@@ -4,6 +4,8 @@ export const CLI_LIMITS = {
   sandboxesAtOnce: 16,
   /** Commands of `run --count` under way at one time. */
   commandsAtOnce: 32,
+  /** Rows whose columns are aligned with each other. */
+  rowsPerTable: 1_000,
   /** Longest value shown in one cell of a table; `--json` shows all of it. */
   cellLength: 60,
 } as const;

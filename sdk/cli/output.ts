@@ -48,6 +48,28 @@ export const printTable = async (head: readonly string[], rows: readonly (readon
   );
 };
 
+/** A table of any length: printed whenever a batch is full, so that memory does not grow with it. */
+export class TablePrinter {
+  #head: readonly string[];
+  #rows: (readonly unknown[])[] = [];
+
+  constructor(head: readonly string[]) {
+    this.#head = head;
+  }
+
+  async add(row: readonly unknown[]): Promise<void> {
+    this.#rows.push(row);
+    if (this.#rows.length >= CLI_LIMITS.rowsPerTable) await this.flush();
+  }
+
+  async flush(): Promise<void> {
+    const rows = this.#rows;
+    this.#rows = [];
+    if (rows.length > 0 || this.#head.length > 0) await printTable(this.#head, rows);
+    this.#head = [];
+  }
+}
+
 /** `5s`, `3m`, `2h`, `4d`. */
 export const span = (ms: number): string => {
   const seconds = Math.max(0, Math.floor(ms / 1_000));

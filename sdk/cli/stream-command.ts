@@ -51,13 +51,14 @@ export const exitCodeOf = async (end: ExecEnd): Promise<number> => {
   }
 };
 
-/** First Ctrl-C: the command gets INT and may end in its own way. Second: it is killed and we leave. */
+/** First Ctrl-C: the command gets INT and may end in its own way. Second, or SIGTERM: it is killed and we leave. */
 class Interrupts {
   readonly abandoned: Promise<never>;
   readonly #command: Command;
   #abandon: (error: DsecError) => void = () => {};
   #count = 0;
-  readonly #onSignal = (): void => void this.#interrupt();
+  readonly #onInterrupt = (): void => void this.#interrupt();
+  readonly #onTerminate = (): void => void this.#leave('SIGTERM');
 
   constructor(command: Command) {
     this.#command = command;
@@ -65,11 +66,13 @@ class Interrupts {
       this.#abandon = reject;
     });
     this.abandoned.catch(() => {}); // nobody may be waiting any more
-    process.on('SIGINT', this.#onSignal);
+    process.on('SIGINT', this.#onInterrupt);
+    process.on('SIGTERM', this.#onTerminate);
   }
 
   stop(): void {
-    process.off('SIGINT', this.#onSignal);
+    process.off('SIGINT', this.#onInterrupt);
+    process.off('SIGTERM', this.#onTerminate);
   }
 
   async #interrupt(): Promise<void> {
@@ -78,8 +81,12 @@ class Interrupts {
       await this.#command.signal('INT').catch(() => {}); // ended already, or a second Ctrl-C will tell
       return;
     }
+    await this.#leave('the second Ctrl-C');
+  }
+
+  async #leave(why: string): Promise<void> {
     await this.#command.kill().catch(() => {});
-    this.#abandon(DsecError.of('CANCELLED', `command ${this.#command.execId} was killed after the second Ctrl-C`));
+    this.#abandon(DsecError.of('CANCELLED', `command ${this.#command.execId} was killed after ${why}`));
   }
 }
 

@@ -13,7 +13,7 @@ import { createAndWait } from './create-waiter.ts';
 
 export type GroupOptions = WaitOptions & {
   readonly count: number;
-  /** Called once per item, as soon as it runs or has failed. What it throws is not caught. */
+  /** Called once per item, as soon as it runs or has failed. What it throws rejects the whole call once every item is settled. */
   readonly onItem?: ((item: GroupItem, progress: GroupProgress) => void) | undefined;
 };
 type Wait = { readonly timeoutMs: number; readonly signal: AbortSignal | undefined; readonly deadlineAt: number };
@@ -36,11 +36,16 @@ export const runMany = async (session: Session, options: RunOptions, { count, on
   const gate = new Gate(SDK_LIMITS.chunksInFlight);
   const items = new Array<GroupItem>(count);
   const progress = { total: count, running: 0, failed: 0 };
+  let broken: { thrown: unknown } | undefined;
   const put = (item: GroupItem): void => {
     if (items[item.index]) return;
     items[item.index] = item;
     progress[item.sandbox ? 'running' : 'failed'] += 1;
-    onItem?.(item, { ...progress });
+    try {
+      onItem?.(item, { ...progress });
+    } catch (thrown) {
+      broken ??= { thrown };
+    }
   };
   const refusals: DsecError[] = [];
   await Promise.all(
@@ -57,6 +62,7 @@ export const runMany = async (session: Session, options: RunOptions, { count, on
       }
     }),
   );
+  if (broken) throw broken.thrown;
   if (refusals.length === chunks.length) throw refusals[0];
   return new Group(key, items);
 };

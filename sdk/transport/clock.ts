@@ -1,5 +1,6 @@
 /** Time and chance of the SDK, so that tests can script both. */
 import { randomBytes } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
 import { DsecError } from '#bus/errors.ts';
 
 export interface Clock {
@@ -16,28 +17,34 @@ export const systemClock: Clock = {
   sleep: (delayMs, signal) =>
     new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(cancelled());
-      const onAbort = (): void => {
+      const off = onAbort(signal, () => {
         clearTimeout(timer);
         reject(cancelled());
-      };
+      });
       const timer = setTimeout(() => {
-        signal?.removeEventListener('abort', onAbort);
+        off();
         resolve();
       }, delayMs);
-      signal?.addEventListener('abort', onAbort, { once: true });
     }),
 };
 
 export const cancelled = (): DsecError => DsecError.of('CANCELLED', 'the caller aborted the call');
 
+/** Listens until the returned function is called. One signal may rightly end thousands of calls, so many listeners are no leak. */
+export const onAbort = (signal: AbortSignal | undefined, listener: () => void): (() => void) => {
+  if (!signal) return () => {};
+  setMaxListeners(0, signal);
+  signal.addEventListener('abort', listener, { once: true });
+  return () => signal.removeEventListener('abort', listener);
+};
+
 /** Settles as `work` does, or rejects with CANCELLED when `signal` aborts first; `work` itself goes on unobserved. */
 export const abortable = <T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> => {
   if (!signal) return work;
   return new Promise<T>((resolve, reject) => {
-    const onAbort = (): void => reject(cancelled());
-    if (signal.aborted) onAbort();
-    else signal.addEventListener('abort', onAbort, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
+    const off = onAbort(signal, () => reject(cancelled()));
+    if (signal.aborted) reject(cancelled());
+    work.then(resolve, reject).finally(off);
   });
 };
 

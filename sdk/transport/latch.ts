@@ -1,5 +1,5 @@
 /** Wakes one waiting loop early. Opened while nobody waits, the next wait returns at once; reasons do not pile up. */
-import { cancelled } from './clock.ts';
+import { cancelled, onAbort } from './clock.ts';
 
 export type WakeReason = 'done' | 'failed' | 'reconnected' | 'news' | 'elapsed';
 
@@ -21,19 +21,18 @@ export class Latch {
     return new Promise((resolve, reject) => {
       const end = (): void => {
         clearTimeout(timer);
-        signal?.removeEventListener('abort', onAbort);
+        off();
         this.#resolve = undefined;
       };
-      const onAbort = (): void => {
+      const off = onAbort(signal, () => {
         end();
         reject(cancelled());
-      };
+      });
       this.#resolve = (reason) => {
         end();
         resolve(reason);
       };
       const timer = setTimeout(() => this.#resolve?.('elapsed'), timeoutMs);
-      signal?.addEventListener('abort', onAbort, { once: true });
     });
   }
 }

@@ -6,6 +6,7 @@ import type { OutputReader } from '../../exec/output-reader.ts';
 import { printJson, printLine, printTable, span, write } from '../output.ts';
 import { collect, millisecondsOf, pairsOf, wordsOf } from '../parse.ts';
 import { type CommonFlags, act, withCommonOptions } from '../session.ts';
+import { printResult } from '../print-result.ts';
 import { streamCommand } from '../stream-command.ts';
 
 type ExecFlags = CommonFlags & {
@@ -53,9 +54,12 @@ const exec = async (dsec: DsecClient, id: string, words: readonly string[], flag
   if (words.length === 0) throw DsecError.of('INVALID_ARGUMENT', 'no command is given; write dsec exec SANDBOX -- COMMAND');
   if (flags.detach && flags.interactive)
     throw DsecError.of('INVALID_ARGUMENT', '-d leaves the command alone, so -i has nobody to read our stdin; give one of them');
+  if (flags.json && flags.interactive)
+    throw DsecError.of('INVALID_ARGUMENT', '--json prints the result at the end, -i passes everything through as it comes; give one of them');
   const stdin = flags.interactive ? ('open' as const) : undefined;
-  const timeoutMs = millisecondsOf('timeout', flags.timeout);
-  const command = await dsec.sandbox(id).start(words, { env: pairsOf('env', flags.env), cwd: flags.cwd, user: flags.user, key: flags.key, timeoutMs, stdin });
+  const options = { env: pairsOf('env', flags.env), cwd: flags.cwd, user: flags.user, key: flags.key, timeoutMs: millisecondsOf('timeout', flags.timeout) };
+  if (flags.json && !flags.detach) return printResult(id, await dsec.sandbox(id).exec(words, options));
+  const command = await dsec.sandbox(id).start(words, { ...options, stdin });
   if (!flags.detach) return streamCommand(command, { interactive: flags.interactive === true });
   await (flags.json ? printJson({ sandboxId: command.sandboxId, execId: command.execId, key: command.key }) : printLine(command.execId));
   return 0;

@@ -1,7 +1,7 @@
 /** `dsec ls`, `dsec get` and `dsec events`: looking changes nothing and never extends a life. */
 import type { Command as Cli } from 'commander';
 import type { SandboxState } from '#bus/sandbox/state.ts';
-import { pairs, printJson, printTable, span, time } from '../output.ts';
+import { pairs, printJson, printLine, printTable, span, TablePrinter, time } from '../output.ts';
 import { collect, pairsOf, statusesOf } from '../parse.ts';
 import { type CommonFlags, act, withCommonOptions } from '../session.ts';
 
@@ -21,22 +21,18 @@ export const registerLs = (program: Cli): void => {
       ),
   ).action((flags: LsFlags) =>
     act(flags, async (dsec) => {
-      const rows: unknown[][] = [];
-      for await (const { state } of dsec.list({ labels: pairsOf('label', flags.label), status: statusesOf('status', flags.status), pageSize: 500 })) {
+      const table = new TablePrinter(flags.quiet ? [] : ['SANDBOX', 'STATUS', 'IMAGE', 'AGE', 'LABELS']);
+      const chosen = { labels: pairsOf('label', flags.label), status: statusesOf('status', flags.status), pageSize: 500 };
+      for await (const { state } of dsec.list(chosen)) {
         if (!state) continue;
         if (flags.json) await printJson(state);
-        else rows.push(flags.quiet ? [state.id] : [state.id, state.status, state.spec.image, span(Date.now() - state.createdAt), pairs(state.spec.labels)]);
+        else if (flags.quiet) await printLine(state.id);
+        else await table.add([state.id, state.status, state.spec.image, span(Date.now() - state.createdAt), pairs(state.spec.labels)]);
       }
-      if (flags.json) return 0;
-      if (flags.quiet) await printRows(rows);
-      else await printTable(['SANDBOX', 'STATUS', 'IMAGE', 'AGE', 'LABELS'], rows);
+      if (!flags.json) await table.flush();
       return 0;
     }),
   );
-};
-
-const printRows = async (rows: readonly unknown[][]): Promise<void> => {
-  if (rows.length > 0) await printTable([], rows);
 };
 
 export const registerGet = (program: Cli): void => {
@@ -93,16 +89,13 @@ export const registerEvents = (program: Cli): void => {
       .addHelpText('after', '\nExamples:\n  dsec events sb-0-…\n  dsec events -f --json sb-0-… | jq -c "[.version, .state.status]"\n'),
   ).action((id: string, flags: EventsFlags) =>
     act(flags, async (dsec) => {
-      const rows: unknown[][] = [];
+      const table = new TablePrinter(['VERSION', 'TIME', 'EVENTS', 'STATE', 'BY']);
       for await (const commit of dsec.sandbox(id).events({ follow: flags.follow })) {
         if (flags.json) await printJson(commit);
-        else {
-          const row = [commit.version, time(commit.at), commit.events.map((event) => event.type).join(' '), commit.state['status'], commit.principal];
-          if (flags.follow) await printTable([], [row]);
-          else rows.push(row);
-        }
+        else await table.add([commit.version, time(commit.at), commit.events.map((event) => event.type).join(' '), commit.state['status'], commit.principal]);
+        if (flags.follow && !flags.json) await table.flush();
       }
-      if (!flags.json && !flags.follow) await printTable(['VERSION', 'TIME', 'EVENTS', 'STATE', 'BY'], rows);
+      if (!flags.json) await table.flush();
       return 0;
     }),
   );

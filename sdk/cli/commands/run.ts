@@ -1,17 +1,20 @@
 /** `dsec run`: makes sandboxes, and may run one command in each. */
 import type { Command as Cli } from 'commander';
 import { DsecError, ERRORS } from '#bus/errors.ts';
+import { ClientKey } from '#bus/ids.ts';
 import type { DsecClient } from '../../client.ts';
 import { forEachLimited } from '../../concurrency.ts';
 import type { ExecOptions } from '../../exec/exec-options.ts';
 import type { ExecResult } from '../../exec/exec-result.ts';
-import type { Group } from '../../group.ts';
-import type { RunOptions } from '../../run-options.ts';
+import { Group } from '../../group.ts';
+import type { RunOptions, WaitOptions } from '../../run-options.ts';
 import type { Sandbox } from '../../sandbox.ts';
+import { CreateInterrupt } from '../create-interrupt.ts';
 import { CLI_LIMITS } from '../limits.ts';
-import { complain, printJson, printLine, printTable, write } from '../output.ts';
+import { complain, printJson, printLine, printTable } from '../output.ts';
 import { collect, millisecondsOf, numberOf, pairsOf, wordsOf } from '../parse.ts';
-import { type CommonFlags, act, withCommonOptions } from '../session.ts';
+import { act, type CommonFlags, report, withCommonOptions } from '../session.ts';
+import { printResult } from '../print-result.ts';
 import { exitCodeOf, streamCommand } from '../stream-command.ts';
 
 type Flags = CommonFlags & {
@@ -84,18 +87,45 @@ Examples:
 `;
 
 const run = async (dsec: DsecClient, image: string, words: readonly string[], flags: Flags): Promise<number> => {
+  checkFlags(words, flags);
+  const group = await create(dsec, image, flags);
+  const only = group.sandboxes.length === 1 && group.items.length === 1 ? group.sandboxes[0] : undefined;
+  if (only && words.length > 0) return runOne(only, words, flags);
+  const code = words.length > 0 ? await runInEach(group, words, flags) : await printIds(group.sandboxes, flags);
+  for (const { index, error } of group.failures) await complain(`${error.code}: ${group.items.length > 1 ? `sandbox ${index}: ` : ''}${error.message}`);
+  const failure = group.failures[0];
+  return failure ? ERRORS[failure.error.code].exit : code;
+};
+
+const checkFlags = (words: readonly string[], flags: Flags): void => {
   if (words.length === 0 && (flags.rm || flags.keep || flags.interactive || flags.timeout !== undefined))
     throw DsecError.of('INVALID_ARGUMENT', '--rm, --keep, -i and --timeout belong to a command; add one: dsec run [options] IMAGE -- COMMAND');
   if (flags.rm && flags.keep) throw DsecError.of('INVALID_ARGUMENT', '--rm and --keep contradict each other; give one of them');
+  if (flags.interactive && (flags.json || flags.count !== '1'))
+    throw DsecError.of('INVALID_ARGUMENT', '-i passes our stdin to one command and its output through; leave --json and --count away');
+};
+
+/** What an interrupted create has made is ended again: nobody knows its ids yet. */
+const create = async (dsec: DsecClient, image: string, flags: Flags): Promise<Group> => {
   const options = optionsOf(image, flags);
-  const wait = { timeoutMs: millisecondsOf('create-timeout', flags.createTimeout) };
+  const timeoutMs = millisecondsOf('create-timeout', flags.createTimeout);
   const count = numberOf('count', flags.count) ?? 1;
-  if (count === 1 && words.length > 0) return runOne(await dsec.runContainer(options, wait), words, flags);
-  const group = await dsec.runContainers(options, { ...wait, count });
-  const code = words.length > 0 ? await runInEach(group, words, flags) : await printIds(group.sandboxes, flags);
-  for (const { index, error } of group.failures) await complain(`${error.code}: sandbox ${index}: ${error.message}`);
-  const failure = group.failures[0];
-  return failure ? ERRORS[failure.error.code].exit : code;
+  const interrupt = new CreateInterrupt();
+  try {
+    const wait = { timeoutMs, signal: interrupt.signal };
+    const group = count === 1 ? await createOne(dsec, options, wait) : await dsec.runContainers(options, { ...wait, count });
+    if (!interrupt.happened) return group;
+    await group.stopAll();
+    throw DsecError.of('CANCELLED', `interrupted; the ${group.sandboxes.length} sandboxes made so far are stopped`, { outcome: 'not_applied' });
+  } finally {
+    interrupt.stop();
+  }
+};
+
+/** Under the very key that was given, as every other client would. */
+const createOne = async (dsec: DsecClient, options: RunOptions, wait: WaitOptions): Promise<Group> => {
+  const sandbox = await dsec.runContainer(options, wait);
+  return new Group(ClientKey.parse(options.key ?? sandbox.id), [{ index: 0, sandbox }]);
 };
 
 const optionsOf = (image: string, flags: Flags): RunOptions => {
@@ -127,7 +157,7 @@ const printIds = async (sandboxes: readonly Sandbox[], flags: Flags): Promise<nu
 const runOne = async (sandbox: Sandbox, words: readonly string[], flags: Flags): Promise<number> => {
   const timeoutMs = millisecondsOf('timeout', flags.timeout);
   try {
-    if (flags.json) return await printResult(sandbox, await sandbox.exec(words, { timeoutMs }));
+    if (flags.json) return await printResult(sandbox.id, await sandbox.exec(words, { timeoutMs }));
     const command = await sandbox.start(words, { timeoutMs, stdin: flags.interactive ? 'open' : undefined });
     return await streamCommand(command, { interactive: flags.interactive === true });
   } finally {
@@ -142,8 +172,10 @@ const runInEach = async (group: Group, words: readonly string[], flags: Flags): 
   await forEachLimited(group.sandboxes, CLI_LIMITS.commandsAtOnce, async (sandbox) => {
     try {
       const result = await sandbox.exec(words, options);
-      worst = Math.max(worst, flags.json ? await printResult(sandbox, result) : await exitCodeOf(result));
+      worst = Math.max(worst, flags.json ? await printResult(sandbox.id, result) : await exitCodeOf(result));
       rows.push([sandbox.id, result.exitCode, result.reason, lastLine(result)]);
+    } catch (thrown) {
+      worst = Math.max(worst, await report(thrown));
     } finally {
       await end(sandbox, flags);
     }
@@ -153,15 +185,6 @@ const runInEach = async (group: Group, words: readonly string[], flags: Flags): 
 };
 
 const lastLine = (result: ExecResult): string => result.stdout.trimEnd().split('\n').at(-1) ?? '';
-
-const printResult = async (sandbox: Sandbox, result: ExecResult): Promise<number> => {
-  const { execId, exitCode, signal, reason, fault, retry, stdout, stderr, stdoutTotalBytes, stderrTotalBytes, truncated } = result;
-  await write(
-    process.stdout,
-    `${JSON.stringify({ sandboxId: sandbox.id, execId, exitCode, signal, reason, fault, retry, stdout, stderr, stdoutTotalBytes, stderrTotalBytes, truncated })}\n`,
-  );
-  return exitCodeOf(result);
-};
 
 const end = async (sandbox: Sandbox, flags: Flags): Promise<void> => {
   if (flags.keep) await complain(`sandbox ${sandbox.id} goes on; end it with dsec stop ${sandbox.id}`);
