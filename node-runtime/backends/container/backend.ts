@@ -177,6 +177,7 @@ export class ContainerBackend implements SandboxBackend {
       clock: this.#o.clock,
       onActivity,
       onLost,
+      oomKills: async () => (await (await this.#o.launcher()).stats(sandbox.id)).oomKills,
     });
   }
 

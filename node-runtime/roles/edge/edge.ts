@@ -11,7 +11,7 @@ import { Effect, type Scope } from 'effect';
 import { acquire, step } from '../scope.ts';
 
 import type { EdgeCommand, EdgeEvent, EdgeState } from '#bus/edge/schema.ts';
-import type { SandboxId } from '#bus/ids.ts';
+import type { LayerDigest, SandboxId } from '#bus/ids.ts';
 import type { SandboxCommand } from '#bus/sandbox/commands.ts';
 import type { SandboxEvent } from '#bus/sandbox/events.ts';
 import { ENDED_STATUSES, type SandboxState } from '#bus/sandbox/state.ts';
@@ -27,7 +27,8 @@ import type { SandboxEffect } from '#actors/sandbox/sandbox.effects.ts';
 import { PosixLayerStore } from '#adapters/layers/posix/mod.ts';
 import { ContainerBackend } from '../../backends/container/backend.ts';
 import { cgroupNameOf, type Config, pathsOf, shardsOf } from '../../config.ts';
-import { ImageMounts } from '../../images/mounts.ts';
+import { type ImageMounter, ImageMounts } from '../../images/mounts.ts';
+import type { LauncherClient } from '../../launcher/client.ts';
 import type { Log } from '../../log/log.ts';
 import { projectRoot } from '../../project-root.ts';
 import { ActorDriver } from '../driver/driver.ts';
@@ -113,12 +114,13 @@ export const startEdge = (o: EdgeOptions): Effect.Effect<Edge, unknown, Scope.Sc
     };
     const store = new PosixLayerStore({ dir: paths.layers });
     const holder = yield* acquire(
-      () => new LauncherHolder(launcherOptions, log, (client) => images.remount(client)),
+      () => new LauncherHolder(launcherOptions, log, (client) => images.remount(mounterOf(async () => client))),
       (h) => h.close(false),
     );
     const images = new ImageMounts({
       pathOf: (digest) => store.pathOf(digest),
-      mounter: { mountImage: async (d, p) => (await holder.get()).mountImage(d, p), umountImage: async (d) => (await holder.get()).umountImage(d) },
+      mounter: mounterOf(() => holder.get()),
+      onUnmountFailed: (digest, error) => log.debug('image.kept', { digest, message: (error as Error).message }),
     });
     const backend: ContainerBackend = yield* acquire(
       () => new ContainerBackend({ sandboxesDir: paths.sandboxes, socketsDir: paths.sockets, launcher: () => holder.get(), images, clock, log }),
@@ -246,6 +248,13 @@ export const startEdge = (o: EdgeOptions): Effect.Effect<Edge, unknown, Scope.Sc
       },
     } satisfies Edge;
   });
+
+/** The launcher's side of mounted images, by whichever client is at hand. */
+const mounterOf = (launcher: () => Promise<LauncherClient>): ImageMounter => ({
+  mountImage: async (digest, path) => (await launcher()).mountImage(digest, path),
+  umountImage: async (digest) => (await launcher()).umountImage(digest),
+  listImages: async () => (await (await launcher()).listImages()) as LayerDigest[],
+});
 
 const isLive = ({ commit }: StoredCommit): boolean => !ENDED_STATUSES.has((commit.state as unknown as SandboxState).status);
 
