@@ -37,8 +37,11 @@ const processesOf = (cgroupName: string, dirs: readonly string[]): string[] =>
   pids().flatMap((pid) => {
     const command = textOf(`/proc/${pid}/cmdline`).replaceAll('\0', ' ').trim();
     const ours = textOf(`/proc/${pid}/cgroup`).includes(`/${cgroupName}/`) || dirs.some((dir) => command.includes(dir));
-    return ours && pid !== String(process.pid) ? [`${pid} ${command}`] : [];
+    return ours && pid !== String(process.pid) && !hasEnded(pid) ? [`${pid} ${command}`] : [];
   });
+
+/** Dead, and only waiting for init to collect it: after the launcher's death sandboxes are init's children. */
+const hasEnded = (pid: string): boolean => /^State:\s+[ZX]/m.test(textOf(`/proc/${pid}/status`));
 
 const mountsBelow = (dirs: readonly string[]): string[] =>
   textOf('/proc/self/mountinfo')

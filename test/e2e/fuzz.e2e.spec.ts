@@ -9,7 +9,7 @@ import { OPS } from '#bus/op/schema.ts';
 import { connect, type DsecClient, type Sandbox } from '#sdk/mod.ts';
 import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
 
-const MESSAGES = 20_000;
+const MESSAGES = 40_000;
 const IN_FLIGHT = 64;
 let host: TestPlatform;
 let dsec: DsecClient;
