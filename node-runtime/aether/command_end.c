@@ -5,7 +5,6 @@
 #include "tree.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <sys/wait.h>
 
 int command_kill_tree(struct command *command, enum end_reason reason)
@@ -147,5 +146,5 @@ int commands_tick(void)
 	if (wake == INT64_MAX)
 		return -1;
 	int64_t wait = wake <= now ? 0 : wake - now;
-	return wait > INT_MAX ? INT_MAX : (int)wait;
+	return wait > INT32_MAX ? INT32_MAX : (int)wait;
 }
