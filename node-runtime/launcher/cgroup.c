@@ -124,10 +124,11 @@ int cgroup_open_handles(const struct cgroup_tree *tree, const char *id, struct c
 	for (int i = 0; i < tree->count; i++) {
 		if (tree->list[i].unified)
 			continue;
-		int gate = open_below(&tree->list[i], id, "payload/cgroup.procs", O_WRONLY);
-		if (gate < 0)
-			return fault_errno(fault, "open cgroup.procs");
+		int entry = open_below(&tree->list[i], id, "tasks", O_WRONLY), gate = open_below(&tree->list[i], id, "payload/tasks", O_WRONLY);
+		handles->entries[handles->gate_count] = entry;
 		handles->gates[handles->gate_count++] = gate;
+		if (entry < 0 || gate < 0)
+			return fault_errno(fault, "open cgroup tasks");
 	}
 	return 0;
 }
@@ -137,17 +138,10 @@ void cgroup_close_handles(struct cgroup_handles *handles)
 	close_fd(&handles->birth);
 	close_fd(&handles->agent_procs);
 	close_fd(&handles->payload);
-	while (handles->gate_count > 0)
-		close_fd(&handles->gates[--handles->gate_count]);
-}
-
-int cgroup_attach(const struct cgroup_tree *tree, const char *id, pid_t pid, struct fault *fault)
-{
-	struct path path;
-	for (int i = 0; i < tree->count; i++)
-		if (!tree->list[i].unified && write_control_number(tree->list[i].fd, below(&path, id, "cgroup.procs"), (unsigned long long)pid) < 0)
-			return fault_errno(fault, "attach to cgroup");
-	return 0;
+	while (handles->gate_count > 0) {
+		close_fd(&handles->entries[--handles->gate_count]);
+		close_fd(&handles->gates[handles->gate_count]);
+	}
 }
 
 int cgroup_seal(const struct cgroup_tree *tree, const char *id, const struct cgroup_limits *limits, struct fault *fault)

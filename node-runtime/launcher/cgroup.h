@@ -9,7 +9,10 @@
  * children), commands in `payload`, which carries the limits. The v2 payload belongs to the sandbox's root, so that Aether can
  * make a group per command.
  *
- * INV-GATE: no process of a sandbox runs before it is in every hierarchy.
+ * On v1 a process enters by writing 0 to `tasks`: moving oneself, and one thread, is the only move for which the kernel does not
+ * wait for an RCU grace period (5 to 10 ms on an idle machine).
+ *
+ * INV-GATE: no process of a sandbox does anything before it is in every hierarchy.
  */
 #ifndef DSEC_LAUNCHER_CGROUP_H
 #define DSEC_LAUNCHER_CGROUP_H
@@ -54,8 +57,9 @@ struct cgroup_handles {
 	int birth;       /* v2 directory of the sandbox, for CLONE_INTO_CGROUP */
 	int agent_procs; /* v2 with controllers: where Aether moves to, after it has its cgroup namespace */
 	int payload;     /* v2 payload directory */
-	int gates[HIERARCHIES_MAX];
-	int gate_count; /* v1: cgroup.procs of the payload */
+	/* v1: `tasks` of the sandbox's own directory and of the payload, one pair per hierarchy */
+	int entries[HIERARCHIES_MAX], gates[HIERARCHIES_MAX];
+	int gate_count;
 };
 
 struct cgroup_stats {
@@ -73,8 +77,6 @@ void cgroup_close(struct cgroup_tree *tree, const char *name);
 int cgroup_make(const struct cgroup_tree *tree, const char *id, uid_t owner, const struct cgroup_limits *limits, struct fault *fault);
 int cgroup_open_handles(const struct cgroup_tree *tree, const char *id, struct cgroup_handles *handles, struct fault *fault);
 void cgroup_close_handles(struct cgroup_handles *handles);
-/* v1: puts the waiting child into every hierarchy. */
-int cgroup_attach(const struct cgroup_tree *tree, const char *id, pid_t pid, struct fault *fault);
 /* v2 with controllers: turns them on for the payload; only now does the sandbox's own directory hold no process. Idempotent. */
 int cgroup_seal(const struct cgroup_tree *tree, const char *id, const struct cgroup_limits *limits, struct fault *fault);
 

@@ -29,11 +29,11 @@ enum {
 const char *child_step_name(unsigned step)
 {
 	static const char *const NAMES[STEP_COUNT] = {
-		[STEP_GATE] = "wait at the gate", [STEP_IDENTITY] = "become root of the sandbox", [STEP_CGROUP] = "enter cgroup namespace",
+		[STEP_GATE] = "wait at the gate", [STEP_IDENTITY] = "become root of the sandbox", [STEP_CGROUP] = "enter cgroups",
 		[STEP_PROPAGATION] = "make mounts private", [STEP_ROOT] = "attach root", [STEP_PROC] = "mount /proc",
 		[STEP_PROC_MASK] = "protect /proc", [STEP_DEV] = "mount /dev", [STEP_DEV_PTS] = "mount /dev/pts", [STEP_DEV_SHM] = "mount /dev/shm",
 		[STEP_DEV_MQUEUE] = "mount /dev/mqueue", [STEP_SYS] = "mount /sys", [STEP_SYS_MASK] = "protect /sys", [STEP_TMP] = "make /tmp",
-		[STEP_ETC] = "write /etc", [STEP_PIVOT] = "change root", [STEP_HOSTNAME] = "set host name", [STEP_LOOPBACK] = "bring lo up",
+		[STEP_ETC] = "mount names in /etc", [STEP_PIVOT] = "change root", [STEP_HOSTNAME] = "set host name", [STEP_LOOPBACK] = "bring lo up",
 		[STEP_SESSION] = "make session", [STEP_DESCRIPTORS] = "place descriptors", [STEP_EXEC] = "start Aether",
 	};
 	return step < STEP_COUNT ? NAMES[step] : "unknown step";
@@ -46,7 +46,7 @@ static _Noreturn void give_up(int channel, enum child_step step)
 	_exit(1);
 }
 
-/* Waits for the launcher to have written the id maps and attached the cgroups; takes the two mounts it made. */
+/* Waits for the launcher to have written the id maps; takes the two mounts it made. */
 static int pass_gate(int channel, int mounts[GO_FDS])
 {
 	char byte, control[CMSG_SPACE(GO_FDS * sizeof(int))];
@@ -82,12 +82,15 @@ static int become_root(int channel)
 	return 0;
 }
 
-/* The namespace's root is the group that the process is in now; then v2 wants Aether out of it, so that controllers can be turned on. */
-static int enter_cgroup_namespace(int agent_procs)
+/* The namespace's root is the group that the process is in by then; v2 wants Aether out of it, so that controllers can be turned on. */
+static int enter_cgroups(const struct cgroup_handles *cgroup)
 {
+	for (int i = 0; i < cgroup->gate_count; i++)
+		if (write(cgroup->entries[i], "0", 1) != 1)
+			return -1;
 	if (unshare(CLONE_NEWCGROUP) < 0)
 		return -1;
-	return agent_procs >= 0 && write(agent_procs, "0", 1) != 1 ? -1 : 0;
+	return cgroup->agent_procs >= 0 && write(cgroup->agent_procs, "0", 1) != 1 ? -1 : 0;
 }
 
 /* The working directory is the empty run/root, in this namespace's own copy of the host's tree. */
@@ -131,13 +134,13 @@ static int make_session(void)
 static int place_descriptors(const struct child_setup *setup, int *channel, int *aether)
 {
 	int sources[AETHER_FIXED_FDS + HIERARCHIES_MAX] = {setup->listener, setup->exec_dir, setup->channel, -1};
-	int count = AETHER_FIXED_FDS + setup->gate_count;
+	int count = AETHER_FIXED_FDS + setup->cgroup->gate_count;
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (null < 0)
 		return -1;
-	sources[3] = setup->payload >= 0 ? setup->payload : null;
-	for (int i = 0; i < setup->gate_count; i++)
-		sources[AETHER_FIXED_FDS + i] = setup->gates[i];
+	sources[3] = setup->cgroup->payload >= 0 ? setup->cgroup->payload : null;
+	for (int i = 0; i < setup->cgroup->gate_count; i++)
+		sources[AETHER_FIXED_FDS + i] = setup->cgroup->gates[i];
 	/* first out of the way of the final numbers, then down */
 	for (int i = 0; i < count; i++)
 		if ((sources[i] = fcntl(sources[i], F_DUPFD_CLOEXEC, SAFE_FD)) < 0)
@@ -181,7 +184,7 @@ _Noreturn void child_run(const struct child_setup *setup)
 		give_up(channel, STEP_GATE);
 	if (become_root(channel) < 0)
 		give_up(channel, STEP_IDENTITY);
-	if (enter_cgroup_namespace(setup->agent_procs) < 0)
+	if (enter_cgroups(setup->cgroup) < 0)
 		give_up(channel, STEP_CGROUP);
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		give_up(channel, STEP_PROPAGATION);

@@ -2,6 +2,7 @@
 #ifndef DSEC_LAUNCHER_CHILD_H
 #define DSEC_LAUNCHER_CHILD_H
 
+#include "cgroup.h"
 #include "limits.h"
 
 #include <stdint.h>
@@ -47,10 +48,8 @@ struct child_setup {
 	uint64_t life_seconds, memory_mib;
 	int channel;       /* this process's end */
 	int launcher_end;  /* to be closed first: else the gate would never notice the launcher's death */
-	int listener, exec_dir, payload, aether;
-	int agent_procs;
-	const int *gates;
-	int gate_count;
+	int listener, exec_dir, aether;
+	const struct cgroup_handles *cgroup;
 };
 
 const char *child_step_name(unsigned step);

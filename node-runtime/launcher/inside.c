@@ -204,12 +204,9 @@ static int make_tmp(int root)
 	return result;
 }
 
-/* The image's own file is replaced, a link too: what it says is about the machine on which it was built. */
-static int write_etc(int etc, const char *name, const char *text)
+static int make_file(int dir, const char *name, const char *text)
 {
-	int fd = openat(etc, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
-	if (fd < 0 && errno == ELOOP && unlinkat(etc, name, 0) == 0)
-		fd = openat(etc, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 	if (fd < 0)
 		return -1;
 	ssize_t written = write(fd, text, strlen(text));
@@ -217,22 +214,47 @@ static int write_etc(int etc, const char *name, const char *text)
 	return written == (ssize_t)strlen(text) ? 0 : -1;
 }
 
-static int write_names(int root, const char *hostname)
+/* The file in /etc to lay ours over; a link is followed within the image. Made empty when there is none. */
+static int open_name_point(int root, const char *path)
+{
+	int point = open_beneath(root, path, O_PATH, RESOLVE_IN_ROOT, 0);
+	if (point >= 0 || errno != ENOENT)
+		return point;
+	int made = open_beneath(root, path, O_WRONLY | O_CREAT, RESOLVE_IN_ROOT, 0644);
+	if (made < 0)
+		return -1;
+	close_fd(&made);
+	return open_beneath(root, path, O_PATH, RESOLVE_IN_ROOT, 0);
+}
+
+/*
+ * As Docker does: what the image says is about the machine on which it was built, and what we say must not end up in a snapshot.
+ * The file lives in the tmpfs of /dev and loses its name there once it is mounted.
+ */
+static int lay_over(int root, int dev, const char *path, const char *text)
+{
+	const char *name = strrchr(path, '/') + 1;
+	int point = open_name_point(root, path);
+	if (point < 0)
+		return errno == ENOENT || errno == ELOOP ? 0 : -1; /* a link to nowhere: as the image wants it */
+	int clone = make_file(dev, name, text) < 0 ? -1 : open_tree(dev, name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	int result = clone < 0 || attach(clone, point) < 0 || unlinkat(dev, name, 0) < 0 ? -1 : 0;
+	close_fd(&clone);
+	close_fd(&point);
+	return result;
+}
+
+static int mount_names(int root, int dev, const char *hostname)
 {
 	char hosts[256], name[HOSTNAME_BYTES + 1];
 	snprintf(hosts, sizeof hosts, "127.0.0.1 localhost\n127.0.1.1 %s\n::1 localhost ip6-localhost ip6-loopback\n", hostname);
 	snprintf(name, sizeof name, "%s\n", hostname);
 	if (mkdirat(root, "etc", 0755) < 0 && errno != EEXIST)
 		return -1;
-	int etc = open_beneath(root, "etc", O_RDONLY | O_DIRECTORY, RESOLVE_IN_ROOT, 0);
-	if (etc < 0)
-		return -1;
-	int result = write_etc(etc, "hosts", hosts) < 0 || write_etc(etc, "hostname", name) < 0 ||
-			     write_etc(etc, "resolv.conf", "# This sandbox reaches no name server.\n") < 0
-		     ? -1
-		     : 0;
-	close_fd(&etc);
-	return result;
+	return lay_over(root, dev, "etc/hosts", hosts) < 0 || lay_over(root, dev, "etc/hostname", name) < 0 ||
+			       lay_over(root, dev, "etc/resolv.conf", "# This sandbox reaches no name server.\n") < 0
+		       ? -1
+		       : 0;
 }
 
 int inside_mount_all(int root, int dev, uint64_t memory_mib, const char *hostname, enum child_step *step)
@@ -243,5 +265,5 @@ int inside_mount_all(int root, int dev, uint64_t memory_mib, const char *hostnam
 	if (make_tmp(root) < 0)
 		return -1;
 	*step = STEP_ETC;
-	return write_names(root, hostname);
+	return mount_names(root, dev, hostname);
 }

@@ -107,8 +107,8 @@ static pid_t clone_child(const struct assembly *assembly, const struct launch_sp
 	struct child_setup setup = {
 		.hostname = spec->hostname, .life_seconds = spec->life_seconds, .memory_mib = spec->limits.memory_mib,
 		.channel = assembly->child_end, .launcher_end = assembly->launcher_end, .listener = assembly->listener,
-		.exec_dir = assembly->storage.exec_dir, .payload = assembly->cgroup.payload, .aether = launcher.aether_fd,
-		.agent_procs = assembly->cgroup.agent_procs, .gates = assembly->cgroup.gates, .gate_count = assembly->cgroup.gate_count,
+		.exec_dir = assembly->storage.exec_dir, .aether = launcher.aether_fd,
+		.cgroup = &assembly->cgroup,
 	};
 	/* the cgroup namespace comes later: its root must be the group that the child is in by then */
 	struct clone_args arguments = {
@@ -158,8 +158,6 @@ static int admit_child(struct sandbox *sandbox, const struct assembly *assembly,
 	int mounts[GO_FDS] = {-1, -1}, userns, result = -1;
 	if (write_id_map(sandbox->pid, "uid_map", owner) < 0 || write_id_map(sandbox->pid, "gid_map", owner) < 0)
 		return fault_errno(fault, "map ids");
-	if (cgroup_attach(&launcher.cgroups, spec->id, sandbox->pid, fault) < 0)
-		return -1;
 	snprintf(path, sizeof path, "/proc/%d/ns/user", (int)sandbox->pid);
 	if ((userns = open(path, O_RDONLY | O_CLOEXEC)) < 0)
 		return fault_errno(fault, "open user namespace");

@@ -17,10 +17,13 @@ bool tomb_exists(const char *id)
 int tomb_make(const char *id, struct fault *fault)
 {
 	static int made;
-	int fd = openat(launcher.tombs_fd, id, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return fault_errno(fault, "write tombstone");
-	close_fd(&fd);
+	/* the record under a second name costs no inode; without a record an empty file does */
+	if (linkat(launcher.records_fd, id, launcher.tombs_fd, id, 0) < 0 && errno != EEXIST) {
+		int fd = openat(launcher.tombs_fd, id, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+		if (fd < 0)
+			return fault_errno(fault, "write tombstone");
+		close_fd(&fd);
+	}
 	if (++made % TOMB_SWEEP_EVERY == 0)
 		tombs_expire();
 	return 0;
@@ -35,7 +38,7 @@ static int expire(const char *name, void *context)
 {
 	const time_t *now = context;
 	struct stat status;
-	if (fstatat(launcher.tombs_fd, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && *now - status.st_mtime > TOMB_KEEP_SECONDS)
+	if (fstatat(launcher.tombs_fd, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && *now - status.st_ctime > TOMB_KEEP_SECONDS)
 		unlinkat(launcher.tombs_fd, name, 0);
 	return 0;
 }
