@@ -53,7 +53,9 @@ export const buildLayer = async (store: LayerStore, request: BuildRequest, optio
     const work = await createWorkDirectory(store.scratchDir);
     try {
       await sweepWorkDirectories(store.scratchDir);
-      return await whileOnlyBuilder(store.scratchDir, name.data, { ...options, onProgress }, () => buildIn(work.path, store, { ...request, name: name.data }, { ...options, onProgress }));
+      return await whileOnlyBuilder(store.scratchDir, name.data, { ...options, onProgress }, () =>
+        buildIn(work.path, store, { ...request, name: name.data }, { ...options, onProgress }),
+      );
     } finally {
       await work.remove();
     }
@@ -103,7 +105,12 @@ const prepare = (source: ImageSource, context: SourceContext): Promise<PreparedT
 const check = async (tree: PreparedTree, request: Named, owners: Owners, startedMs: number, options: Running): Promise<TreeFacts> => {
   const facts = await inspectTree(
     tree.root,
-    { what: tree.description, ownersKept: owners === 'keep', signal: options.signal, onProgress: (files) => options.onProgress({ step: 'checking', detail: `${files} files` }) },
+    {
+      what: tree.description,
+      ownersKept: owners === 'keep',
+      signal: options.signal,
+      onProgress: (files) => options.onProgress({ step: 'checking', detail: `${files} files` }),
+    },
     tree.generated ? startedMs : null,
   );
   if (request.kind !== 'base') await assertHidesNothing(tree.root, tree.description);
@@ -111,7 +118,15 @@ const check = async (tree: PreparedTree, request: Named, owners: Owners, started
   return facts;
 };
 
-const packAndStore = async (workDir: string, store: LayerStore, request: Named, tree: PreparedTree, facts: TreeFacts, owners: Owners, options: Running): Promise<LayerInfo> => {
+const packAndStore = async (
+  workDir: string,
+  store: LayerStore,
+  request: Named,
+  tree: PreparedTree,
+  facts: TreeFacts,
+  owners: Owners,
+  options: Running,
+): Promise<LayerInfo> => {
   const stored = options.signal ? { signal: options.signal } : {};
   if (request.source.type === 'erofs') {
     options.onProgress({ step: 'storing', detail: request.source.path });
@@ -119,7 +134,14 @@ const packAndStore = async (workDir: string, store: LayerStore, request: Named, 
   }
   const image = join(workDir, 'image.erofs');
   options.onProgress({ step: 'packing', detail: `${facts.files} files, ${Math.ceil(facts.bytes / 1_048_576)} MiB` });
-  await makeErofs({ root: tree.root, image, owners, compression: request.compression ?? 'none', latestSeconds: facts.newestSeconds + 1, signal: options.signal });
+  await makeErofs({
+    root: tree.root,
+    image,
+    owners,
+    compression: request.compression ?? 'none',
+    latestSeconds: facts.newestSeconds + 1,
+    signal: options.signal,
+  });
   options.onProgress({ step: 'storing', detail: request.name });
   return store.put(image, { ...stored, consume: true });
 };
@@ -133,7 +155,11 @@ const whileOnlyBuilder = async <T>(scratchDir: string, name: ImageName, options:
     signal: options.signal,
     onWait: () => options.onProgress({ step: 'waiting', detail: `another process builds ${name}` }),
   });
-  if (!lock) throw DsecError.of('OVERLOADED', `another build of image ${name} has been running for ${IMAGE_LIMITS.buildLockWaitMs / 60_000} minutes; end it, then try again`);
+  if (!lock)
+    throw DsecError.of(
+      'OVERLOADED',
+      `another build of image ${name} has been running for ${IMAGE_LIMITS.buildLockWaitMs / 60_000} minutes; end it, then try again`,
+    );
   try {
     return await work();
   } finally {
@@ -145,7 +171,11 @@ const whileOnlyBuilder = async <T>(scratchDir: string, name: ImageName, options:
 const buildError = (name: ImageName, error: unknown): DsecError => {
   if (error instanceof DsecError) return error;
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  if (error instanceof Error && (error.name === 'AbortError' || code === 'ABORT_ERR')) return DsecError.of('CANCELLED', `build of image ${name} was cancelled; nothing was changed`, { outcome: 'not_applied', cause: error });
-  if (code === 'ENOSPC' || code === 'EDQUOT') return DsecError.of('NO_SPACE', `build of image ${name}: the disk is full; remove images (dsec image rm, then dsec image gc) or free space`, { cause: error });
+  if (error instanceof Error && (error.name === 'AbortError' || code === 'ABORT_ERR'))
+    return DsecError.of('CANCELLED', `build of image ${name} was cancelled; nothing was changed`, { outcome: 'not_applied', cause: error });
+  if (code === 'ENOSPC' || code === 'EDQUOT')
+    return DsecError.of('NO_SPACE', `build of image ${name}: the disk is full; remove images (dsec image rm, then dsec image gc) or free space`, {
+      cause: error,
+    });
   return DsecError.of('INTERNAL', `build of image ${name} failed: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
 };

@@ -48,7 +48,10 @@ describe('catalogue', () => {
     expect(refusal('debian:12')).toMatchObject({ code: 'LAYER_NOT_FOUND', message: expect.stringContaining('debian:12') });
   });
 
-  test.each(['', 'Debian', '../../etc/passwd', 'a b', 'sha256:beef', `sha256:${'A'.repeat(64)}`, 'x'.repeat(300), 'a\nb'])('%j is no reference', (reference) => {
-    expect(refusal(reference)).toMatchObject({ code: expect.stringMatching(/^(INVALID_ARGUMENT|IMAGE_NOT_FOUND)$/) });
-  });
+  test.each(['', 'Debian', '../../etc/passwd', 'a b', 'sha256:beef', `sha256:${'A'.repeat(64)}`, 'x'.repeat(300), 'a\nb'])(
+    '%j is no reference',
+    (reference) => {
+      expect(refusal(reference)).toMatchObject({ code: expect.stringMatching(/^(INVALID_ARGUMENT|IMAGE_NOT_FOUND)$/) });
+    },
+  );
 });

@@ -42,6 +42,12 @@ export class LayerCatalog {
 }
 
 const layerMissing = (reference: string, digest: LayerDigest): DsecError =>
-  DsecError.of('LAYER_NOT_FOUND', reference === digest ? `layer ${digest} is not in the store; build or import the image again` : `image ${reference} names layer ${digest}, which is not in the store; build or import it again`, {
-    details: { reference, digest },
-  });
+  DsecError.of(
+    'LAYER_NOT_FOUND',
+    reference === digest
+      ? `layer ${digest} is not in the store; build or import the image again`
+      : `image ${reference} names layer ${digest}, which is not in the store; build or import it again`,
+    {
+      details: { reference, digest },
+    },
+  );

@@ -162,9 +162,12 @@ const registerCollect = (image: Command, context: ImageCommandsContext): void =>
         ...(flags.dryRun ? { dryRun: true } : {}),
       });
       if (flags.json) return printJson(report);
-      for (const layer of report.removed) process.stdout.write(`${flags.dryRun ? 'would remove' : 'removed'} ${layer.digest} ${formatBytes(layer.sizeBytes)}\n`);
+      for (const layer of report.removed)
+        process.stdout.write(`${flags.dryRun ? 'would remove' : 'removed'} ${layer.digest} ${formatBytes(layer.sizeBytes)}\n`);
       const spared = report.spared.length > 0 ? `, ${report.spared.length} too young` : '';
-      process.stdout.write(`${flags.dryRun ? 'would free' : 'freed'} ${formatBytes(report.freedBytes)} in ${report.removed.length} layers; ${report.keptCount} in use${spared}\n`);
+      process.stdout.write(
+        `${flags.dryRun ? 'would free' : 'freed'} ${formatBytes(report.freedBytes)} in ${report.removed.length} layers; ${report.keptCount} in use${spared}\n`,
+      );
     });
 };
 

@@ -7,20 +7,34 @@ import { planGc } from './gc.ts';
 
 const digests = Array.from({ length: 8 }, (_, i) => `sha256:${String(i).repeat(64)}` as LayerDigest);
 const someDigests = fc.subarray(digests);
-const layersOf = (ages: readonly number[]): LayerInfo[] => ages.map((storedAt, i) => ({ digest: digests[i] as LayerDigest, sizeBytes: i, storedAt: storedAt as TimestampMs }));
-const recordOf = (digest: LayerDigest): ImageRecord => ({ name: 'n' as ImageName, digest, kind: 'base', sizeBytes: 0, createdAt: 0 as TimestampMs, source: '' });
+const layersOf = (ages: readonly number[]): LayerInfo[] =>
+  ages.map((storedAt, i) => ({ digest: digests[i] as LayerDigest, sizeBytes: i, storedAt: storedAt as TimestampMs }));
+const recordOf = (digest: LayerDigest): ImageRecord => ({
+  name: 'n' as ImageName,
+  digest,
+  kind: 'base',
+  sizeBytes: 0,
+  createdAt: 0 as TimestampMs,
+  source: '',
+});
 
 test('exactly the old layers that nothing refers to go, and every layer is accounted for', () => {
   fc.assert(
-    fc.property(fc.array(fc.integer({ min: 0, max: 100 }), { maxLength: digests.length }), someDigests, someDigests, fc.integer({ min: 0, max: 100 }), (ages, named, live, before) => {
-      const layers = layersOf(ages);
-      const plan = planGc(layers, named.map(recordOf), new Set(live), before as TimestampMs);
-      for (const layer of layers) {
-        const referenced = named.includes(layer.digest) || live.includes(layer.digest);
-        expect(plan.remove.includes(layer)).toBe(!referenced && layer.storedAt < before);
-        expect(plan.spare.includes(layer)).toBe(!referenced && layer.storedAt >= before);
-      }
-      expect(plan.remove.length + plan.spare.length + plan.keptCount).toBe(layers.length);
-    }),
+    fc.property(
+      fc.array(fc.integer({ min: 0, max: 100 }), { maxLength: digests.length }),
+      someDigests,
+      someDigests,
+      fc.integer({ min: 0, max: 100 }),
+      (ages, named, live, before) => {
+        const layers = layersOf(ages);
+        const plan = planGc(layers, named.map(recordOf), new Set(live), before as TimestampMs);
+        for (const layer of layers) {
+          const referenced = named.includes(layer.digest) || live.includes(layer.digest);
+          expect(plan.remove.includes(layer)).toBe(!referenced && layer.storedAt < before);
+          expect(plan.spare.includes(layer)).toBe(!referenced && layer.storedAt >= before);
+        }
+        expect(plan.remove.length + plan.spare.length + plan.keptCount).toBe(layers.length);
+      },
+    ),
   );
 });

@@ -9,6 +9,8 @@ export const IMAGE_LIMITS = {
   parallelStats: 512,
   /** Bytes of a tool's standard error kept for the error message; tools say the reason last. */
   toolErrorBytes: 4_096,
+  /** As much of it as the message itself repeats. */
+  toolMessageCharacters: 600,
   /** One line of a tool's output; longer ones are cut. */
   toolLineBytes: 16_384,
   /** All output of a tool that answers in data (listings of indexes, JSON of a package client). */

@@ -51,9 +51,14 @@ const settle = async (): Promise<void> => {
   for (let i = 0; i < 20; i += 1) await new Promise((resolve) => setImmediate(resolve));
 };
 
-type Step = { kind: 'acquire' | 'release' | 'sweep' | 'remount' | 'launcherDied' | 'wait'; image: number; user: number } | { kind: 'refuse'; mount: boolean; unmount: boolean };
+type Step =
+  | { kind: 'acquire' | 'release' | 'sweep' | 'remount' | 'launcherDied' | 'wait'; image: number; user: number }
+  | { kind: 'refuse'; mount: boolean; unmount: boolean };
 const step: fc.Arbitrary<Step> = fc.oneof(
-  { weight: 6, arbitrary: fc.record({ kind: fc.constantFrom('acquire', 'release', 'sweep', 'remount', 'launcherDied', 'wait'), image: fc.nat(2), user: fc.nat(1) }) },
+  {
+    weight: 6,
+    arbitrary: fc.record({ kind: fc.constantFrom('acquire', 'release', 'sweep', 'remount', 'launcherDied', 'wait'), image: fc.nat(2), user: fc.nat(1) }),
+  },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('refuse'), mount: fc.boolean(), unmount: fc.boolean() }) },
 ) as fc.Arbitrary<Step>;
 
@@ -89,7 +94,13 @@ test('an image with a user stays mounted, calls about one image never overlap, a
   );
 });
 
-const acquire = async (mounts: ImageMounts, kernel: WatchedKernel, holding: Map<SandboxId, Set<LayerDigest>>, image: LayerDigest, id: SandboxId): Promise<void> => {
+const acquire = async (
+  mounts: ImageMounts,
+  kernel: WatchedKernel,
+  holding: Map<SandboxId, Set<LayerDigest>>,
+  image: LayerDigest,
+  id: SandboxId,
+): Promise<void> => {
   const before = holding.get(id);
   try {
     await mounts.acquire(image, id);

@@ -39,7 +39,11 @@ export const importRequestOf = async (path: string, name: string, flags: BuildFl
   const found = await stat(path).catch((cause: unknown) => {
     throw DsecError.of('INVALID_ARGUMENT', `${path} cannot be read: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
   });
-  const source = found.isDirectory() ? directoryOf(path, flags) : (await kindOfFile(path)) === 'erofs' ? ({ type: 'erofs', path } as const) : tarOf(path, flags);
+  const source = found.isDirectory()
+    ? directoryOf(path, flags)
+    : (await kindOfFile(path)) === 'erofs'
+      ? ({ type: 'erofs', path } as const)
+      : tarOf(path, flags);
   return { name, source, ...commonOf(flags, 'base') };
 };
 

@@ -30,14 +30,38 @@ export const formatAge = (ageMs: number): string => {
 const SHOWN_DIGEST = 'sha256:'.length + 12;
 
 export const imageTable = (records: readonly ImageRecord[], now: TimestampMs): string => {
-  const table = new Table({ head: ['NAME', 'KIND', 'DIGEST', 'SIZE', 'AGE', 'SOURCE'], style: { head: [], border: [], 'padding-left': 0, 'padding-right': 2 }, chars: NO_LINES });
+  const table = new Table({
+    head: ['NAME', 'KIND', 'DIGEST', 'SIZE', 'AGE', 'SOURCE'],
+    style: { head: [], border: [], 'padding-left': 0, 'padding-right': 2 },
+    chars: NO_LINES,
+  });
   for (const record of records) {
-    table.push([record.name, record.kind, record.digest.slice(0, SHOWN_DIGEST), formatBytes(record.sizeBytes), formatAge(now - record.createdAt), record.source.slice(0, 60)]);
+    table.push([
+      record.name,
+      record.kind,
+      record.digest.slice(0, SHOWN_DIGEST),
+      formatBytes(record.sizeBytes),
+      formatAge(now - record.createdAt),
+      record.source.slice(0, 60),
+    ]);
   }
   return table.toString().replace(/ +$/gm, '');
 };
 
 const NO_LINES = {
-  top: '', 'top-mid': '', 'top-left': '', 'top-right': '', bottom: '', 'bottom-mid': '', 'bottom-left': '', 'bottom-right': '',
-  left: '', 'left-mid': '', mid: '', 'mid-mid': '', right: '', 'right-mid': '', middle: '',
+  top: '',
+  'top-mid': '',
+  'top-left': '',
+  'top-right': '',
+  bottom: '',
+  'bottom-mid': '',
+  'bottom-left': '',
+  'bottom-right': '',
+  left: '',
+  'left-mid': '',
+  mid: '',
+  'mid-mid': '',
+  right: '',
+  'right-mid': '',
+  middle: '',
 };

@@ -4,7 +4,8 @@ import type { BuildProgress, BuildStep } from '../sources/source.ts';
 
 export type ProgressView = { show(progress: BuildProgress): void; succeed(line: string): void; fail(): void };
 
-export const createProgressView = (title: string, stream: NodeJS.WriteStream = process.stderr): ProgressView => (stream.isTTY ? onTerminal(title, stream) : inLines(title, stream));
+export const createProgressView = (title: string, stream: NodeJS.WriteStream = process.stderr): ProgressView =>
+  stream.isTTY ? onTerminal(title, stream) : inLines(title, stream);
 
 const onTerminal = (title: string, stream: NodeJS.WriteStream): ProgressView => {
   const spinner = ora({ text: title, stream, discardStdin: false }).start();

@@ -17,7 +17,11 @@ export const prepareDirectory = async (source: DirectorySource, context: SourceC
   if (prefix === '/') return { root: path, description, generated: false };
   const { root, inside } = await makeTree(context.workDir, prefix);
   context.onProgress({ step: 'unpacking', detail: `copying ${path} to ${prefix}` });
-  await runTool({ command: ['cp', '--archive', '--reflink=auto', '--no-target-directory', '--', path, inside], doing: `copy ${description}`, signal: context.signal });
+  await runTool({
+    command: ['cp', '--archive', '--reflink=auto', '--no-target-directory', '--', path, inside],
+    doing: `copy ${description}`,
+    signal: context.signal,
+  });
   return { root, description: `${description} at ${prefix}`, generated: true };
 };
 

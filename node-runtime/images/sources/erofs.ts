@@ -10,7 +10,8 @@ export type ErofsSource = { readonly type: 'erofs'; readonly path: string };
 /** The tree is only looked at; the file itself is what is stored. */
 export const prepareErofs = async (source: ErofsSource, context: SourceContext): Promise<PreparedTree> => {
   const file = resolve(source.path);
-  if ((await kindOfFile(file)) !== 'erofs') throw DsecError.of('INVALID_ARGUMENT', `file ${file} is not an EROFS image; import a directory, a tar archive or an image made by mkfs.erofs`);
+  if ((await kindOfFile(file)) !== 'erofs')
+    throw DsecError.of('INVALID_ARGUMENT', `file ${file} is not an EROFS image; import a directory, a tar archive or an image made by mkfs.erofs`);
   const root = join(context.workDir, 'root');
   context.onProgress({ step: 'checking', detail: `reading image ${file}` });
   await runTool({ command: ['fsck.erofs', `--extract=${root}`, file], doing: `read image ${file}`, signal: context.signal });

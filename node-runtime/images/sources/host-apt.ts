@@ -18,11 +18,20 @@ export const hostApt = async (suite: string | undefined, signal: AbortSignal | u
   const os = parseOsRelease(await readFile('/etc/os-release', 'utf8').catch(() => ''));
   const wanted = suite ?? os.codename;
   if (wanted === '') throw DsecError.of('HOST_UNFIT', '/etc/os-release names no release; say which one to build with --suite');
-  if (!/^[a-z][a-z0-9.-]{0,63}$/.test(wanted)) throw DsecError.of('INVALID_ARGUMENT', `suite ${JSON.stringify(wanted)} is not the code name of a release, like ${os.codename || 'bookworm'}`);
-  const listing = await runTool({ command: ['apt-get', 'indextargets', '--format', FIELDS, 'Created-By: Packages'], doing: "read the host's apt sources", collect: true, signal });
+  if (!/^[a-z][a-z0-9.-]{0,63}$/.test(wanted))
+    throw DsecError.of('INVALID_ARGUMENT', `suite ${JSON.stringify(wanted)} is not the code name of a release, like ${os.codename || 'bookworm'}`);
+  const listing = await runTool({
+    command: ['apt-get', 'indextargets', '--format', FIELDS, 'Created-By: Packages'],
+    doing: "read the host's apt sources",
+    collect: true,
+    signal,
+  });
   const sources = sourcesFor(wanted, os, parseTargets(listing));
   if (sources.length === 0)
-    throw DsecError.of('HOST_UNFIT', `apt of this host has no source of ${os.id || 'its own'} packages (release ${os.codename}); add one to /etc/apt/sources.list.d and run apt-get update`);
+    throw DsecError.of(
+      'HOST_UNFIT',
+      `apt of this host has no source of ${os.id || 'its own'} packages (release ${os.codename}); add one to /etc/apt/sources.list.d and run apt-get update`,
+    );
   const options = aptOptions(await runTool({ command: ['apt-config', 'dump'], doing: "read the host's apt options", collect: true, signal }));
   return { suite: wanted, sources, options };
 };

@@ -33,12 +33,21 @@ describe("the host's apt configuration", () => {
   });
 
   test('knows its archives by their release where apt has not read their origin yet', () => {
-    const unread = parseTargets([target('http://mirror.test/debian/', 'bookworm', 'main', ''), target('http://mirror.test/x/', 'bookworm', 'main', '$(ORIGIN)')].join('\n'));
+    const unread = parseTargets(
+      [target('http://mirror.test/debian/', 'bookworm', 'main', ''), target('http://mirror.test/x/', 'bookworm', 'main', '$(ORIGIN)')].join('\n'),
+    );
     expect(sourcesFor('bookworm', debian, unread)).toHaveLength(2);
   });
 
   test('passes on how to reach mirrors and nothing else', () => {
-    const dump = ['APT::Architecture "amd64";', 'Acquire "";', 'Acquire::http "";', 'Acquire::http::Proxy "http://proxy.test:3128/";', 'Acquire::Check-Valid-Until "false";', 'DPkg::Post-Invoke:: "rm x";'];
+    const dump = [
+      'APT::Architecture "amd64";',
+      'Acquire "";',
+      'Acquire::http "";',
+      'Acquire::http::Proxy "http://proxy.test:3128/";',
+      'Acquire::Check-Valid-Until "false";',
+      'DPkg::Post-Invoke:: "rm x";',
+    ];
     expect(aptOptions(dump.join('\n'))).toEqual(['Acquire::http::Proxy "http://proxy.test:3128/";', 'Acquire::Check-Valid-Until "false";']);
   });
 

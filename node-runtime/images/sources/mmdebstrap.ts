@@ -36,7 +36,8 @@ export const prepareMmdebstrap = async (source: MmdebstrapSource, context: Sourc
   const variant = source.variant ?? 'minbase';
   const bad = include.find((name) => !/^[a-z0-9][a-z0-9+.-]*(:[a-z0-9]+)?$/.test(name));
   if (bad !== undefined) throw DsecError.of('INVALID_ARGUMENT', `${JSON.stringify(bad)} is not the name of a Debian package`);
-  if (include.length > IMAGE_LIMITS.includePackages) throw DsecError.of('INVALID_ARGUMENT', `at most ${IMAGE_LIMITS.includePackages} packages can be included by name`);
+  if (include.length > IMAGE_LIMITS.includePackages)
+    throw DsecError.of('INVALID_ARGUMENT', `at most ${IMAGE_LIMITS.includePackages} packages can be included by name`);
   if (!VARIANTS.includes(variant)) throw DsecError.of('INVALID_ARGUMENT', `variant ${variant} is none of ${VARIANTS.join(', ')}`);
   if (process.getuid?.() !== 0) throw DsecError.of('HOST_UNFIT', 'a root file system is built as root; run the command as root');
 
@@ -75,7 +76,13 @@ const removeHostTraces = async (root: string): Promise<void> => {
   await rm(join(root, 'etc/resolv.conf'), { force: true });
   await writeFile(join(root, 'etc/resolv.conf'), '');
   const hosts = join(root, 'etc/hosts');
-  if (!(await access(hosts).then(() => true, () => false))) await writeFile(hosts, '127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n');
+  if (
+    !(await access(hosts).then(
+      () => true,
+      () => false,
+    ))
+  )
+    await writeFile(hosts, '127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n');
 };
 
 /** Removed afterwards: dpkg's own exclusion filters every package through a slow program. Licences stay. */

@@ -58,7 +58,16 @@ export const prepareNpm = async (source: NpmSource, context: SourceContext): Pro
 const installDependencies = async (directory: string, source: NpmSource, context: SourceContext): Promise<void> => {
   context.onProgress({ step: 'fetching', detail: `dependencies of ${source.name}@${source.version}` });
   await runTool({
-    command: ['npm', 'install', source.dependencies === 'all' ? '--include=dev' : '--omit=dev', '--ignore-scripts', '--no-audit', '--no-package-lock', '--no-save', '--loglevel=error'],
+    command: [
+      'npm',
+      'install',
+      source.dependencies === 'all' ? '--include=dev' : '--omit=dev',
+      '--ignore-scripts',
+      '--no-audit',
+      '--no-package-lock',
+      '--no-save',
+      '--loglevel=error',
+    ],
     doing: `install the dependencies of ${source.name}@${source.version}`,
     cwd: directory,
     env: QUIET,
@@ -75,7 +84,10 @@ const assertSpecifier = (name: string, version: string): void => {
   if (!/^(@[a-z0-9~][a-z0-9._~-]*\/)?[a-z0-9~][a-z0-9._~-]*$/.test(name) || name.length > 214)
     throw DsecError.of('INVALID_ARGUMENT', `${JSON.stringify(name.slice(0, 214))} is not the name of an npm package`);
   if (!/^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$/.test(version))
-    throw DsecError.of('INVALID_ARGUMENT', `${JSON.stringify(version.slice(0, 100))} is not an exact version, like 1.2.3; ranges and tags would make a different image every day`);
+    throw DsecError.of(
+      'INVALID_ARGUMENT',
+      `${JSON.stringify(version.slice(0, 100))} is not an exact version, like 1.2.3; ranges and tags would make a different image every day`,
+    );
 };
 
 const readAnswer = (answer: string, what: string): z.infer<typeof PackAnswer>[number] => {

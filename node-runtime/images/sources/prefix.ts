@@ -7,8 +7,10 @@ import { IMAGE_LIMITS } from '../limits.ts';
 /** INVALID_ARGUMENT unless absolute, plain and short. `/` is the root of the image. */
 export const assertPrefix = (prefix: string): string => {
   const normal = posix.normalize(prefix).replace(/(?<=.)\/$/, '');
-  const valid = prefix.startsWith('/') && !prefix.split('/').includes('..') && !/[\0\n\r]/.test(prefix) && Buffer.byteLength(prefix) <= IMAGE_LIMITS.prefixBytes;
-  if (!valid) throw DsecError.of('INVALID_ARGUMENT', `prefix ${JSON.stringify(prefix.slice(0, 200))} must be an absolute path without "..", like /workspace/project`);
+  const valid =
+    prefix.startsWith('/') && !prefix.split('/').includes('..') && !/[\0\n\r]/.test(prefix) && Buffer.byteLength(prefix) <= IMAGE_LIMITS.prefixBytes;
+  if (!valid)
+    throw DsecError.of('INVALID_ARGUMENT', `prefix ${JSON.stringify(prefix.slice(0, 200))} must be an absolute path without "..", like /workspace/project`);
   return normal;
 };
 

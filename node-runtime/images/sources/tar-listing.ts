@@ -19,7 +19,14 @@ export type Whiteouts = (typeof WHITEOUTS)[number];
 export type ListingRules = { readonly ownersKept: boolean; readonly stripComponents: number; readonly whiteouts: Whiteouts };
 export type TarFacts = { readonly entries: number; readonly bytes: number };
 
-export type TarEntry = { readonly type: string; readonly uid: number; readonly gid: number; readonly sizeBytes: number; readonly name: string; readonly target: string | null };
+export type TarEntry = {
+  readonly type: string;
+  readonly uid: number;
+  readonly gid: number;
+  readonly sizeBytes: number;
+  readonly name: string;
+  readonly target: string | null;
+};
 
 /** One line of `tar --list` as `LISTING` asks for it; spaces and unprintable bytes in names are escaped, so blanks separate. */
 const LINE = /^(.)\S+ +(\d+)\/(\d+) +(\d+)(?:,\d+)? +\S+ \S+ +((?:\\.|[^\\\s])+)(?: (?:->|link to) ((?:\\.|[^\\\s])+))?$/;
@@ -39,11 +46,13 @@ export const checkTarEntry = (what: string, entry: TarEntry, rules: ListingRules
   if (!'-dlhcbpC'.includes(entry.type)) throw bad(`has type ${entry.type}, which no layer can hold`);
   if (entry.name.startsWith('/')) throw bad('is absolute; make the archive with relative names');
   if (parts.includes('..')) throw bad('leads outside the image; make the archive without ".."');
-  if (entry.type === 'h' && (entry.target === null || entry.target.startsWith('/') || entry.target.split('/').includes('..'))) throw bad(`is a hard link to ${entry.target}, outside the image`);
+  if (entry.type === 'h' && (entry.target === null || entry.target.startsWith('/') || entry.target.split('/').includes('..')))
+    throw bad(`is a hard link to ${entry.target}, outside the image`);
   if (rules.ownersKept && Math.max(entry.uid, entry.gid) >= IMAGE_LIMITS.idsPerSandbox) throw ownerOutOfRange(what, entry.name, entry.uid, entry.gid);
   if (rules.whiteouts === 'refuse' && parts.some((part) => part.startsWith('.wh.')))
     throw bad('begins with ".wh.": say --whiteouts oci when the archive is an OCI layer and this means a deletion, or --whiteouts keep when it is a file');
-  if (entry.type !== 'd' && parts.length <= rules.stripComponents) throw bad(`would be lost by stripping ${rules.stripComponents} leading components; strip fewer`);
+  if (entry.type !== 'd' && parts.length <= rules.stripComponents)
+    throw bad(`would be lost by stripping ${rules.stripComponents} leading components; strip fewer`);
 };
 
 export const inspectTar = async (what: string, file: string, rules: ListingRules, signal: AbortSignal | undefined): Promise<TarFacts> => {
@@ -58,7 +67,8 @@ export const inspectTar = async (what: string, file: string, rules: ListingRules
       checkTarEntry(what, entry, rules);
       entries += 1;
       bytes += entry.sizeBytes;
-      if (entries > IMAGE_LIMITS.filesPerImage) throw DsecError.of('INVALID_ARGUMENT', `${what} holds more than ${IMAGE_LIMITS.filesPerImage} entries; split it into several layers`);
+      if (entries > IMAGE_LIMITS.filesPerImage)
+        throw DsecError.of('INVALID_ARGUMENT', `${what} holds more than ${IMAGE_LIMITS.filesPerImage} entries; split it into several layers`);
     } catch (error) {
       refused = error;
       stopEarly.abort();

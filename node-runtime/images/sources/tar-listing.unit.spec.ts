@@ -17,16 +17,23 @@ describe('lines of a listing', () => {
   test.each([
     ['-rw-r--r-- 0/0               2 2020-09-13 12:26:40 a\\ b/x\\ ->\\ y', { type: '-', name: 'a\\ b/x\\ ->\\ y', target: null, sizeBytes: 2 }],
     ['lrwxrwxrwx 0/0               0 2020-09-13 12:26:40 a\\ b/l -> sp\\ ace\\ ->\\ "t\\n', { type: 'l', name: 'a\\ b/l', target: 'sp\\ ace\\ ->\\ "t\\n' }],
-    ['hrw-r--r-- 1000/100          0 2020-09-13 12:26:40 hard link to a\\ link\\ to\\ b', { type: 'h', name: 'hard', target: 'a\\ link\\ to\\ b', uid: 1000, gid: 100 }],
+    [
+      'hrw-r--r-- 1000/100          0 2020-09-13 12:26:40 hard link to a\\ link\\ to\\ b',
+      { type: 'h', name: 'hard', target: 'a\\ link\\ to\\ b', uid: 1000, gid: 100 },
+    ],
     ['-rw-r--r-- 0/0               3 2001-02-03 04:05:06.789       ./b', { name: './b' }],
     ['crw-r--r-- 0/0             1,3 2020-09-13 12:26:40 dev/null', { type: 'c', name: 'dev/null', sizeBytes: 0 }],
-    ['-rw-r--r-- 4294967294/0 123456789012 2020-09-13 12:26:40 new\\nline\\\\back', { name: 'new\\nline\\\\back', uid: 4_294_967_294, sizeBytes: 123_456_789_012 }],
+    [
+      '-rw-r--r-- 4294967294/0 123456789012 2020-09-13 12:26:40 new\\nline\\\\back',
+      { name: 'new\\nline\\\\back', uid: 4_294_967_294, sizeBytes: 123_456_789_012 },
+    ],
   ])('%s', (line, expected) => {
     expect(parseTarLine(line)).toMatchObject(expected);
   });
 
   test('anything else is not understood, rather than half understood', () => {
-    for (const line of ['', 'tar: hello', '-rw-r--r-- 0/0 x 2020-09-13 12:26:40 a', '-rw-r--r-- 0/0 1 2020-09-13 12:26:40 ']) expect(parseTarLine(line)).toBeNull();
+    for (const line of ['', 'tar: hello', '-rw-r--r-- 0/0 x 2020-09-13 12:26:40 a', '-rw-r--r-- 0/0 1 2020-09-13 12:26:40 '])
+      expect(parseTarLine(line)).toBeNull();
   });
 });
 

@@ -41,7 +41,11 @@ export const prepareTar = async (source: TarSource, context: SourceContext): Pro
 
   const { root, inside } = await makeTree(context.workDir, prefix);
   context.onProgress({ step: 'unpacking', detail: `${facts.entries} entries of ${what}` });
-  await runTool({ command: ['tar', ...extraction(context, stripComponents), `--file=${file}`, `--directory=${inside}`], doing: `unpack ${what}`, signal: context.signal });
+  await runTool({
+    command: ['tar', ...extraction(context, stripComponents), `--file=${file}`, `--directory=${inside}`],
+    doing: `unpack ${what}`,
+    signal: context.signal,
+  });
   if (whiteouts === 'oci') await convertOciWhiteouts(inside, what);
   return { root, description: prefix === '/' ? what : `${what} at ${prefix}`, generated: true };
 };
@@ -82,8 +86,12 @@ const assertRoom = async (what: string, workDir: string, bytes: number): Promise
   const { bavail, bsize } = await statfs(workDir);
   const freeBytes = bavail * bsize;
   if (2 * bytes <= freeBytes) return;
-  throw DsecError.of('NO_SPACE', `${what} unpacks to ${toMiB(bytes)} MiB and needs twice that for a moment; ${toMiB(freeBytes)} MiB are free in ${workDir}. Free space or move the data directory`, {
-    details: { neededBytes: 2 * bytes, freeBytes },
-  });
+  throw DsecError.of(
+    'NO_SPACE',
+    `${what} unpacks to ${toMiB(bytes)} MiB and needs twice that for a moment; ${toMiB(freeBytes)} MiB are free in ${workDir}. Free space or move the data directory`,
+    {
+      details: { neededBytes: 2 * bytes, freeBytes },
+    },
+  );
 };
 const toMiB = (bytes: number): number => Math.ceil(bytes / 1_048_576);

@@ -15,7 +15,10 @@ const TYPES = { file: '0', hard: '1', soft: '2', directory: '5' } as const;
 export const FORGED_SECONDS = 1_500_000_000;
 
 export const forgeTar = (entries: readonly ForgedEntry[]): Buffer =>
-  Buffer.concat([...entries.flatMap((entry) => [...extendedHeader(entry), header(entry.name, TYPES[entry.type ?? 'file'], entry), padded(Buffer.from(entry.body ?? ''))]), Buffer.alloc(2 * BLOCK)]);
+  Buffer.concat([
+    ...entries.flatMap((entry) => [...extendedHeader(entry), header(entry.name, TYPES[entry.type ?? 'file'], entry), padded(Buffer.from(entry.body ?? ''))]),
+    Buffer.alloc(2 * BLOCK),
+  ]);
 
 const extendedHeader = ({ xattrs = {} }: ForgedEntry): Buffer[] => {
   const records = Object.entries(xattrs).map(([name, value]) => paxRecord(Buffer.concat([Buffer.from(`SCHILY.xattr.${name}=`), value])));
@@ -44,7 +47,11 @@ const header = (name: string, type: string, entry: Partial<ForgedEntry>, size = 
   block.write(type, 156);
   block.write(entry.link ?? '', 157);
   block.write('ustar\x0000', 257);
-  octal(block.reduce((sum, byte) => sum + byte, 0), 148, 7);
+  octal(
+    block.reduce((sum, byte) => sum + byte, 0),
+    148,
+    7,
+  );
   return block;
 };
 

@@ -14,7 +14,9 @@ const run = promisify(execFile);
 export const inMounted = async (images: readonly string[], script: string): Promise<string> => {
   const directory = await mkdtemp(join(tmpdir(), 'dsec-mounted-'));
   try {
-    const { stdout } = await run('unshare', ['--mount', '--propagation', 'private', 'sh', '-euc', `${mountAll(directory, images)}\n${script}`], { maxBuffer: 16 * 1024 * 1024 });
+    const { stdout } = await run('unshare', ['--mount', '--propagation', 'private', 'sh', '-euc', `${mountAll(directory, images)}\n${script}`], {
+      maxBuffer: 16 * 1024 * 1024,
+    });
     return stdout;
   } finally {
     await rm(directory, { recursive: true });
@@ -25,7 +27,10 @@ const mountAll = (directory: string, images: readonly string[]): string => {
   const lines = [`mount -t tmpfs none ${directory}`, `cd ${directory}`];
   images.forEach((image, i) => lines.push(`mkdir l${i}; mount -t erofs -o ro,loop '${image}' l${i}`));
   if (images.length === 1) return [...lines, `M=${directory}/l0`].join('\n');
-  const lower = images.map((_, i) => `l${i}`).reverse().join(':');
+  const lower = images
+    .map((_, i) => `l${i}`)
+    .reverse()
+    .join(':');
   return [...lines, `mkdir u w m; mount -t overlay none -o lowerdir=${lower},upperdir=u,workdir=w m`, `M=${directory}/m`].join('\n');
 };
 

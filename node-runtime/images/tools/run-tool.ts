@@ -98,7 +98,8 @@ const textOf = async (stream: Readable, run: ToolRun): Promise<string> => {
   let bytes = 0;
   for await (const part of stream as AsyncIterable<Buffer>) {
     bytes += part.byteLength;
-    if (bytes > IMAGE_LIMITS.toolOutputBytes) throw DsecError.of('INTERNAL', `could not ${run.doing}: ${run.command[0]} printed more than ${IMAGE_LIMITS.toolOutputBytes} bytes`);
+    if (bytes > IMAGE_LIMITS.toolOutputBytes)
+      throw DsecError.of('INTERNAL', `could not ${run.doing}: ${run.command[0]} printed more than ${IMAGE_LIMITS.toolOutputBytes} bytes`);
     parts.push(part);
   }
   return Buffer.concat(parts).toString('utf8');
@@ -113,13 +114,27 @@ const NOT_FOUND = 127;
 const toolFailed = (run: ToolRun, program: string, code: number | string, tail: string): DsecError => {
   if (code === NOT_FOUND) return missingTool(program);
   if (/No space left on device|Disk quota exceeded|ENOSPC/.test(tail))
-    return DsecError.of('NO_SPACE', `could not ${run.doing}: the disk is full; remove images (dsec image rm, then dsec image gc) or free space in the data directory`);
+    return DsecError.of(
+      'NO_SPACE',
+      `could not ${run.doing}: the disk is full; remove images (dsec image rm, then dsec image gc) or free space in the data directory`,
+    );
   const ending = typeof code === 'number' ? `exit ${code}` : code;
-  return DsecError.of('INVALID_ARGUMENT', `could not ${run.doing}: ${program} failed (${ending})${tail === '' ? '' : `: ${tail}`}`, { details: { program, code, tail } });
+  return DsecError.of('INVALID_ARGUMENT', `could not ${run.doing}: ${program} failed (${ending})${tail === '' ? '' : `: ${onOneLine(tail)}`}`, {
+    details: { program, code, tail },
+  });
 };
 
+/** The last words come last, and a message is one line. */
+const onOneLine = (tail: string): string => tail.replace(/\s*\n\s*/g, '; ').slice(-IMAGE_LIMITS.toolMessageCharacters);
+
 /** Debian's package of each program, where the names differ. */
-const PACKAGES: Readonly<Record<string, string>> = { 'mkfs.erofs': 'erofs-utils', unshare: 'util-linux', 'apt-get': 'apt', 'apt-config': 'apt', xz: 'xz-utils' };
+const PACKAGES: Readonly<Record<string, string>> = {
+  'mkfs.erofs': 'erofs-utils',
+  unshare: 'util-linux',
+  'apt-get': 'apt',
+  'apt-config': 'apt',
+  xz: 'xz-utils',
+};
 
 export const missingTool = (program: string): DsecError =>
   DsecError.of('HOST_UNFIT', `${program} is not installed; install the package ${PACKAGES[program] ?? program} and try again`, { details: { program } });

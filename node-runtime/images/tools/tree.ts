@@ -35,7 +35,8 @@ export const inspectTree = async (root: string, check: TreeCheck, generatedSince
 
   const look = (path: Buffer, stats: BigIntStats): void => {
     files += 1;
-    if (files > IMAGE_LIMITS.filesPerImage) throw DsecError.of('INVALID_ARGUMENT', `${check.what} holds more than ${IMAGE_LIMITS.filesPerImage} files; split it into several layers`);
+    if (files > IMAGE_LIMITS.filesPerImage)
+      throw DsecError.of('INVALID_ARGUMENT', `${check.what} holds more than ${IMAGE_LIMITS.filesPerImage} files; split it into several layers`);
     if (check.ownersKept) assertOwner(check.what, path.subarray(root.length), stats);
     const modifiedMs = Number(stats.mtimeMs);
     if (generatedSinceMs !== null && until !== null && modifiedMs >= generatedSinceMs && modifiedMs <= until) generated.push(path);
@@ -99,8 +100,12 @@ const MERGED_DIRECTORIES = ['bin', 'sbin', 'lib', 'lib32', 'lib64', 'libx32'];
 export const assertHidesNothing = async (root: string, what: string): Promise<void> => {
   for (const entry of await readdir(root, { withFileTypes: true })) {
     if (!MERGED_DIRECTORIES.includes(entry.name) || !entry.isDirectory()) continue;
-    throw DsecError.of('INVALID_ARGUMENT', `${what}: /${entry.name} is a directory and would hide the base's link of that name; put its files under /usr/${entry.name}, or build it as a base with --kind base`, {
-      details: { path: `/${entry.name}` },
-    });
+    throw DsecError.of(
+      'INVALID_ARGUMENT',
+      `${what}: /${entry.name} is a directory and would hide the base's link of that name; put its files under /usr/${entry.name}, or build it as a base with --kind base`,
+      {
+        details: { path: `/${entry.name}` },
+      },
+    );
   }
 };

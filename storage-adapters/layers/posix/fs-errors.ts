@@ -1,8 +1,7 @@
 /** The one translation of this adapter's file-system errors into wire errors. */
 import { DsecError } from '#bus/errors.ts';
 
-const errnoOf = (error: unknown): string | undefined =>
-  error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+const errnoOf = (error: unknown): string | undefined => (error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined);
 
 export const isAbsent = (error: unknown): boolean => errnoOf(error) === 'ENOENT';
 
@@ -13,7 +12,9 @@ export const layerStoreError = (what: string, error: unknown): DsecError => {
   switch (errnoOf(error)) {
     case 'ENOSPC':
     case 'EDQUOT':
-      return DsecError.of('NO_SPACE', `could not ${what}: the disk is full; remove images (image rm, then image gc) or give the data directory more space`, { cause: error });
+      return DsecError.of('NO_SPACE', `could not ${what}: the disk is full; remove images (image rm, then image gc) or give the data directory more space`, {
+        cause: error,
+      });
     case 'EISDIR':
     case 'ENOENT':
     case 'ENOTDIR':

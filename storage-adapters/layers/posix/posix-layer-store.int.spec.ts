@@ -47,7 +47,15 @@ describe('posix layer store among processes', () => {
   beforeAll(async () => {
     scratch = await freshRoot();
     writer = join(scratch, 'writer.cjs');
-    await build({ stdin: { contents: WRITER, resolveDir: projectRoot, loader: 'ts' }, outfile: writer, bundle: true, platform: 'node', format: 'cjs', external: ['koffi'], logLevel: 'error' });
+    await build({
+      stdin: { contents: WRITER, resolveDir: projectRoot, loader: 'ts' },
+      outfile: writer,
+      bundle: true,
+      platform: 'node',
+      format: 'cjs',
+      external: ['koffi'],
+      logLevel: 'error',
+    });
   });
   afterAll(() => rm(scratch, { recursive: true }));
 
@@ -112,7 +120,10 @@ describe('posix layer store among processes', () => {
     await ends;
     expect(children.map((child) => child.exitCode)).toEqual([0, 0, 0, 0]);
     expect(reads).toBeGreaterThan(0);
-    expect((await store.names.list()).map((record) => [record.name, record.sizeBytes])).toEqual([['own', 99], ['shared/name:1', 99]]);
+    expect((await store.names.list()).map((record) => [record.name, record.sizeBytes])).toEqual([
+      ['own', 99],
+      ['shared/name:1', 99],
+    ]);
     expect(await readdir(join(root, 'tmp'))).toEqual([]);
   });
 

@@ -12,7 +12,14 @@ import { join } from 'node:path';
 import type { ImageName, LayerDigest } from '#bus/ids.ts';
 import { LayerDigest as LayerDigestSchema } from '#bus/ids.ts';
 
-export type StoreLayout = { readonly root: string; readonly blobs: string; readonly names: string; readonly temp: string; readonly scratch: string; readonly lock: string };
+export type StoreLayout = {
+  readonly root: string;
+  readonly blobs: string;
+  readonly names: string;
+  readonly temp: string;
+  readonly scratch: string;
+  readonly lock: string;
+};
 
 export const layoutOf = (root: string): StoreLayout => ({
   root,
@@ -43,4 +50,6 @@ export const digestOfBlobFile = (fileName: string): LayerDigest | null => {
 export const namePath = (layout: StoreLayout, name: ImageName): string => `${layout.names}/${name.replaceAll('/', '+').replaceAll(':', '@')}${NAME_SUFFIX}`;
 
 export const nameOfFile = (fileName: string): ImageName | null =>
-  fileName.endsWith(NAME_SUFFIX) && !fileName.startsWith('.') ? (fileName.slice(0, -NAME_SUFFIX.length).replaceAll('+', '/').replaceAll('@', ':') as ImageName) : null;
+  fileName.endsWith(NAME_SUFFIX) && !fileName.startsWith('.')
+    ? (fileName.slice(0, -NAME_SUFFIX.length).replaceAll('+', '/').replaceAll('@', ':') as ImageName)
+    : null;
