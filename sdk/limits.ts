@@ -11,7 +11,7 @@ export const SDK_LIMITS = {
   requestsInFlight: 16_384,
 
   /** One attempt of a call that the other side answers at once. Doubles twice when attempts time out. */
-  attemptTimeoutMs: 3_000,
+  attemptTimeoutMs: 1_500,
   /** One attempt of a life-cycle command: the apiserver waits 5 s for the Edge's decision before it answers `pending`. */
   decisionTimeoutMs: 7_000,
   /** One attempt of a list: the apiserver waits up to 10 s for its projection to reach what the client has seen. */
@@ -25,10 +25,10 @@ export const SDK_LIMITS = {
   retryMaxMs: 250,
 
   /** Long polls of the data plane grow from the first to the last: a poll that died with its Edge is asked again after it. */
-  longPollFirstMs: 2_000,
+  longPollFirstMs: 1_000,
   longPollLastMs: 5_000,
-  /** What a long poll's answer may be late by before it counts as lost. */
-  longPollSlackMs: 2_000,
+  /** What a long poll's answer may be late by before it is asked for again, which is harmless. */
+  longPollSlackMs: 750,
 
   /** A create as a whole, when the caller names no time (the contract's default). */
   createTimeoutMs: 120_000,

@@ -37,9 +37,11 @@ const link = (name: string): void => {
   symlinkSync(join(modules, name), join(dir, 'node_modules', name));
 };
 
-test('it holds code, declarations, manual and licence name, and nothing native', () => {
+test('it holds code, declarations, manual and licence, and nothing native', () => {
   const files = readdirSync(installed, { recursive: true, encoding: 'utf8' });
-  expect(files).toEqual(expect.arrayContaining(['package.json', 'README.md', 'dist/sdk.mjs', 'dist/types/sdk/mod.d.ts', 'dist/types/bus-schemas/errors.d.ts']));
+  expect(files).toEqual(
+    expect.arrayContaining(['package.json', 'README.md', 'LICENSE', 'dist/sdk.mjs', 'dist/types/sdk/mod.d.ts', 'dist/types/bus-schemas/errors.d.ts']),
+  );
   expect(files.filter((name) => /\.(node|so|c|ts)$/.test(name) && !name.endsWith('.d.ts'))).toEqual([]);
   const code = readFileSync(join(installed, 'dist/sdk.mjs'), 'utf8');
   const outside = [...code.matchAll(/^(?:import|\}) .*from "([^"]+)";$/gm)].map(([, name]) => name ?? '').filter((name) => !name.startsWith('node:'));

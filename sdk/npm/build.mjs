@@ -5,7 +5,7 @@
  * project's `imports` map. Dependencies stay outside the bundle; none of them is native.
  */
 import { execFileSync } from 'node:child_process';
-import { readFileSync, rmSync } from 'node:fs';
+import { copyFileSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
 const here = import.meta.dirname;
@@ -30,3 +30,4 @@ run(
   ...external,
 );
 run('tsc', '-p', join(here, 'tsconfig.json'));
+copyFileSync(join(root, 'LICENSE'), join(here, 'LICENSE'));
