@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { Effect, type Scope } from 'effect';
 import { DsecError, toWireError } from '#bus/errors.ts';
+import type { RequestState } from '#bus/request/schema.ts';
 import { COMMANDS_STREAM } from '#bus/subjects.ts';
 import { systemClock } from '#actors/ports/clock.ts';
 import { connectJetStream, type JetStreamBus } from '#adapters/jetstream/mod.ts';
@@ -24,6 +25,7 @@ import { serveApi } from './apiserver/apiserver.ts';
 import { Decisions } from './apiserver/decisions.ts';
 import { createVerbs } from './apiserver/verbs.ts';
 import { type Edge, startEdge } from './edge/edge.ts';
+import { FORGETTING_LIMITS, startForgetting } from './forgetting.ts';
 import { Placement } from './placement/placement.ts';
 import { acquire, open, step } from './scope.ts';
 
@@ -108,6 +110,18 @@ const placement = (config: Config, log: Log): Effect.Effect<null, unknown, Scope
       (p) => p.close(),
     );
     yield* step(() => role.start());
+    yield* acquire(
+      () =>
+        startForgetting({
+          eventLog: jetStream.eventLog,
+          shards: shardsOf(config),
+          actors: { kind: 'request', home: '_' },
+          forgettableAt: ({ commit }) => (commit.state as unknown as RequestState).keyExpiresAt + FORGETTING_LIMITS.auditRetentionMs,
+          clock: systemClock,
+          log,
+        }),
+      (forgetting) => forgetting.stop(),
+    );
     return null;
   });
 

@@ -8,6 +8,7 @@
 import { mkdirSync } from 'node:fs';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { Effect, type Scope } from 'effect';
+import { FORGETTING_LIMITS, startForgetting } from '../forgetting.ts';
 import { acquire, step } from '../scope.ts';
 
 import type { EdgeCommand, EdgeEvent, EdgeState } from '#bus/edge/schema.ts';
@@ -225,6 +226,23 @@ export const startEdge = (o: EdgeOptions): Effect.Effect<Edge, unknown, Scope.Sc
     yield* acquire(
       () => sweepLogs({ sandboxesDir: paths.sandboxes, trashDir: paths.trash, isLive: (id) => live.has(id as SandboxId), clock, log }),
       (sweeper) => sweeper.stop(),
+    );
+
+    yield* acquire(
+      () =>
+        startForgetting({
+          eventLog,
+          shards: shardsOf(config),
+          actors: { kind: 'sandbox', home: config.edgeName },
+          forgettableAt: ({ commit }) => {
+            const { status, endedAt, forget } = commit.state as unknown as SandboxState;
+            if (!ENDED_STATUSES.has(status) || endedAt === null) return null;
+            return endedAt + (forget ? EDGE_LIMITS.logRetentionMs : FORGETTING_LIMITS.auditRetentionMs);
+          },
+          clock,
+          log,
+        }),
+      (forgetting) => forgetting.stop(),
     );
 
     return {
