@@ -37,8 +37,8 @@ export const hostApt = async (suite: string | undefined, signal: AbortSignal | u
 };
 
 export const parseOsRelease = (text: string): OsRelease => {
-  const valueOf = (key: string): string => new RegExp(`^${key}=["']?([^"'\\n]*)`, 'm').exec(text)?.[1] ?? '';
-  return { id: valueOf('ID'), codename: valueOf('VERSION_CODENAME') };
+  const read = (key: string): string => new RegExp(`^${key}=["']?([^"'\\n]*)`, 'm').exec(text)?.[1] ?? '';
+  return { id: read('ID'), codename: read('VERSION_CODENAME') };
 };
 
 export const parseTargets = (text: string): IndexTarget[] =>

@@ -24,8 +24,7 @@ export const inMounted = async (images: readonly string[], script: string): Prom
 };
 
 const mountAll = (directory: string, images: readonly string[]): string => {
-  const lines = [`mount -t tmpfs none ${directory}`, `cd ${directory}`];
-  images.forEach((image, i) => lines.push(`mkdir l${i}; mount -t erofs -o ro,loop '${image}' l${i}`));
+  const lines = [`mount -t tmpfs none ${directory}`, `cd ${directory}`, ...images.map((image, i) => `mkdir l${i}; mount -t erofs -o ro,loop '${image}' l${i}`)];
   if (images.length === 1) return [...lines, `M=${directory}/l0`].join('\n');
   const lower = images
     .map((_, i) => `l${i}`)
