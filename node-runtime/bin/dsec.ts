@@ -1,7 +1,7 @@
 /** The one program: server commands, node commands and the SDK's client commands under one name. */
 import { Command } from 'commander';
-import { ERRORS, toWireError } from '#bus/errors.ts';
 import { registerClientCommands } from '#sdk/cli/commands.ts';
+import { report } from '#sdk/cli/session.ts';
 import { loadConfig, pathsOf } from '../config.ts';
 import { registerDoctorCommand } from '../doctor/command.ts';
 import { registerImageCommands } from '../images/cli.ts';
@@ -22,9 +22,6 @@ registerDoctorCommand(program);
 registerImageCommands(program, { layersDir: () => pathsOf(nodeConfig()).layers, liveLayers: () => liveLayers(nodeConfig()) });
 registerClientCommands(program);
 
-program.parseAsync().catch((thrown: unknown) => {
-  const { code, message } = toWireError(thrown);
-  process.stderr.write(`dsec: ${code}: ${message}\n`);
-  if (process.env.DSEC_DEBUG === '1') process.stderr.write(`${(thrown as Error).stack}\n`);
-  process.exitCode = ERRORS[code].exit;
+program.parseAsync().catch(async (thrown: unknown) => {
+  process.exitCode = await report(thrown);
 });
