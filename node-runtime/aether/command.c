@@ -99,28 +99,30 @@ void command_query(connection_serial from, uint64_t id, const char *exec)
 	connection_answer(from, FRAME_EXIT, id, &body, sizeof body);
 }
 
+static void take_output(struct command *command, struct output *output, const char *suffix)
+{
+	if (output_pump(output, exec_directory, command->exec, suffix) != PUMP_CLOSED) {
+		command->progress_due = 1;
+		return;
+	}
+	output_close(output);
+	/* the last writer in the background has gone: the record and the Edge get the final counts */
+	if (command->phase == PHASE_ENDED && command->out.pipe.fd < 0 && command->err.pipe.fd < 0)
+		command->exit_due = command->record_due = 1;
+}
+
 void command_out_ready(struct source *source, uint32_t events)
 {
 	struct command *command = (struct command *)((char *)source - offsetof(struct command, out.pipe));
 	(void)events;
-	if (output_pump(&command->out, exec_directory, command->exec, ".out") == PUMP_CLOSED) {
-		output_close(&command->out);
-		command->exit_due = command->record_due = command->phase == PHASE_ENDED;
-	} else {
-		command->progress_due = 1;
-	}
+	take_output(command, &command->out, ".out");
 }
 
 void command_err_ready(struct source *source, uint32_t events)
 {
 	struct command *command = (struct command *)((char *)source - offsetof(struct command, err.pipe));
 	(void)events;
-	if (output_pump(&command->err, exec_directory, command->exec, ".err") == PUMP_CLOSED) {
-		output_close(&command->err);
-		command->exit_due = command->record_due = command->phase == PHASE_ENDED;
-	} else {
-		command->progress_due = 1;
-	}
+	take_output(command, &command->err, ".err");
 }
 
 static struct command *find_leader(pid_t pid)

@@ -38,6 +38,12 @@ static enum end_reason reason_of(const struct command *command)
 	return (enum end_reason)command->reason;
 }
 
+static void drain(struct command *command)
+{
+	output_drain(&command->out, exec_directory, command->exec, ".out");
+	output_drain(&command->err, exec_directory, command->exec, ".err");
+}
+
 void command_leader_ended(struct command *command, int wait_status)
 {
 	command->wait_status = wait_status;
@@ -46,9 +52,8 @@ void command_leader_ended(struct command *command, int wait_status)
 	command->timeout_at_ms = 0;
 	command->remove_due = 1;
 	input_abandon(&command->in);
-	output_drain(&command->out, exec_directory, command->exec, ".out");
-	output_drain(&command->err, exec_directory, command->exec, ".err");
-	if (!command->tree_killed || !command->has_cgroup)
+	drain(command);
+	if (!command->tree_killed)
 		return tell_end(command);
 	/* a killed tree is told when it is gone: whoever looks after the answer finds none of it */
 	command->phase = PHASE_DYING;
@@ -67,6 +72,17 @@ static void try_remove_cgroup(struct command *command, int64_t now)
 	command->remove_at_ms = state == TREE_LEAVING ? now + TREE_LEAVING_RETRY_MS : 0;
 }
 
+/* Its cgroup is, and nobody holds its pipes. Without cgroups the pipes alone have to tell. */
+static int is_gone(struct command *command, int64_t now)
+{
+	if (now >= command->deadline_ms)
+		return 1;
+	if (command->has_cgroup)
+		return 0;
+	drain(command);
+	return command->out.pipe.fd < 0 && command->err.pipe.fd < 0;
+}
+
 static void do_what_is_due(struct command *command, int64_t now)
 {
 	if (command->timeout_at_ms != 0 && now >= command->timeout_at_ms) {
@@ -80,11 +96,8 @@ static void do_what_is_due(struct command *command, int64_t now)
 		command->deadline_ms = 0;
 		command_kill_tree(command, REASON_KILLED);
 	}
-	if (command->phase == PHASE_DYING && (!command->has_cgroup || now >= command->deadline_ms)) {
-		output_drain(&command->out, exec_directory, command->exec, ".out");
-		output_drain(&command->err, exec_directory, command->exec, ".err");
+	if (command->phase == PHASE_DYING && is_gone(command, now))
 		tell_end(command);
-	}
 	if (command->phase == PHASE_ENDED && command->record_due && now >= command->deadline_ms) {
 		struct exit_body body = command_exit(command);
 		command->record_due = record_write(exec_directory, &body) < 0;

@@ -4,13 +4,15 @@
  *
  *   aether-stand AETHER SOCKET EXEC_DIR LIFE_SECONDS V2_DIR|- [CGROUP_PROCS…]
  *
- * V2_DIR holds `aether` and `payload`. Prints Aether's pid when it is ready. Ends, and Aether with it, on end of input.
+ * V2_DIR holds `aether` and `payload`. Prints Aether's pid when it is ready. Ends, and Aether with it, on end of input, or with Aether.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,6 +97,9 @@ int main(int argc, char **argv)
 		args.flags |= CLONE_INTO_CGROUP;
 		args.cgroup = (__u64)open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	}
+	int pidfd = -1;
+	args.flags |= CLONE_PIDFD;
+	args.pidfd = (__u64)(uintptr_t)&pidfd;
 	pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof args);
 	check(pid >= 0, "clone3");
 	if (pid == 0) {
@@ -111,7 +116,8 @@ int main(int argc, char **argv)
 	check(read(ready[0], &letter, 1) == 1 && letter == 'R', "ready");
 	printf("%d\n", pid);
 	fflush(stdout);
-	while (read(0, &letter, 1) > 0)
+	struct pollfd either[2] = {{.fd = 0, .events = POLLIN}, {.fd = pidfd, .events = POLLIN}};
+	while (poll(either, 2, -1) < 0)
 		continue;
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);

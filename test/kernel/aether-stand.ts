@@ -1,7 +1,20 @@
 /** A real Aether for tests, without a launcher: `aether-stand.c` gives it what the launcher would, on the host's root file system. */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -13,9 +26,12 @@ const UID_BASE = 100_000;
 export type StandOptions = {
   /** `v2`: a cgroup per command. `none`: a host without a v2 tree. */
   readonly cgroups?: 'v2' | 'none';
-  /** Also puts commands into a v1 pids cgroup with this limit, where the host has that hierarchy. */
+  /** Limits of all commands together, by whichever hierarchy of this host has the controller. */
   readonly pids?: number;
+  readonly memoryMiB?: number;
   readonly lifeSeconds?: number;
+  /** Another build of Aether. */
+  readonly program?: string;
 };
 
 export type Stand = {
@@ -26,6 +42,10 @@ export type Stand = {
   readonly pid: number;
   /** Names of the commands' cgroups that exist now. */
   commandGroups(): string[];
+  /** Out-of-memory kills that the kernel counts for all commands together; needs `memoryMiB`. */
+  oomKills(): Promise<number>;
+  /** Resolves when Aether has ended. */
+  readonly ended: Promise<unknown>;
   /** Ends Aether and everything in its sandbox, as a crash of the node's kernel would. */
   kill(): Promise<void>;
   stop(): Promise<void>;
@@ -46,6 +66,8 @@ const buildStand = (): string => {
   return program;
 };
 
+type Controller = 'pids' | 'memory';
+
 const mountPoint = (matches: (type: string, superOptions: string) => boolean): string | undefined => {
   for (const line of readFileSync('/proc/self/mountinfo', 'utf8').split('\n')) {
     const [left = '', right = ''] = line.split(' - ');
@@ -55,28 +77,46 @@ const mountPoint = (matches: (type: string, superOptions: string) => boolean): s
   return undefined;
 };
 
-const makeGroups = (name: string): string => {
+const unifiedRoot = (): string => {
   const root = mountPoint((type) => type === 'cgroup2');
   if (!root) throw new Error('no cgroup v2 tree is mounted here; Aether cannot be tested with one');
-  const group = join(root, name);
+  return root;
+};
+
+const makeUnified = (name: string): string => {
+  const group = join(unifiedRoot(), name);
   for (const path of [group, join(group, 'aether'), join(group, 'payload')]) mkdirSync(path);
   for (const path of [join(group, 'cgroup.procs'), join(group, 'payload'), join(group, 'payload/cgroup.procs')]) chownSync(path, UID_BASE, UID_BASE);
   return group;
 };
 
-const makePidsGroup = (name: string, limit: number): string => {
-  const root = mountPoint((type, options) => type === 'cgroup' && options.split(',').includes('pids'));
-  if (!root) throw new Error('no v1 pids hierarchy is mounted here');
-  const group = join(root, name);
-  mkdirSync(group);
-  writeFileSync(join(group, 'pids.max'), String(limit));
-  return group;
+/** Files that limit and count, in the two versions of the interface. */
+const FILES = {
+  pids: { v1: 'pids.max', v2: 'pids.max', oom: '' },
+  memory: { v1: 'memory.limit_in_bytes', v2: 'memory.max', oom: 'memory.oom_control' },
+} as const;
+
+type Limited = { readonly gate: string | undefined; readonly group: string | undefined; readonly directory: string };
+
+/** Limits all commands. On v1 by a group of its own with a gate, on v2 by the payload's. */
+const limit = (controller: Controller, name: string, unified: string | undefined, value: number): Limited => {
+  const root = mountPoint((type, options) => type === 'cgroup' && options.split(',').includes(controller));
+  if (root) {
+    const group = join(root, name);
+    mkdirSync(group);
+    writeFileSync(join(group, FILES[controller].v1), String(value));
+    return { gate: join(group, 'cgroup.procs'), group, directory: group };
+  }
+  if (!unified) throw new Error(`no v1 ${controller} hierarchy here, and the stand was asked to do without v2`);
+  for (const path of [unifiedRoot(), unified, join(unified, 'payload')]) writeFileSync(join(path, 'cgroup.subtree_control'), `+${controller}`);
+  writeFileSync(join(unified, 'payload', FILES[controller].v2), String(value));
+  return { gate: undefined, group: undefined, directory: join(unified, 'payload') };
 };
 
 const childGroups = (group: string): string[] =>
-  execFileSync('find', [join(group, 'payload'), '-mindepth', '1', '-type', 'd', '-printf', '%f\n'], { encoding: 'utf8' })
-    .split('\n')
-    .filter(Boolean);
+  readdirSync(join(group, 'payload'), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map((entry) => entry.name);
 
 /** A group can be removed as soon as its last process is gone, which the kernel does in its own time. */
 const removeGroup = async (path: string): Promise<void> => {
@@ -91,8 +131,13 @@ const removeGroup = async (path: string): Promise<void> => {
   }
 };
 
+const readOomKills = (directory: string): number => {
+  const file = [join(directory, FILES.memory.oom), join(directory, 'memory.events')].find((path) => existsSync(path)) ?? '';
+  return Number(/^oom_kill (\d+)$/m.exec(readFileSync(file, 'utf8'))?.[1]);
+};
+
 export const startAether = async (options: StandOptions = {}): Promise<Stand> => {
-  const program = buildStand();
+  const stand = buildStand();
   const dir = mkdtempSync(join(tmpdir(), 'dsec-aether-'));
   chmodSync(dir, 0o777); // commands may leave marks for the test here
   const name = dir.slice(dir.lastIndexOf('dsec-'));
@@ -100,11 +145,16 @@ export const startAether = async (options: StandOptions = {}): Promise<Stand> =>
   const socketPath = join(dir, 'socket');
   mkdirSync(execDir);
   chownSync(execDir, UID_BASE, UID_BASE);
-  const group = (options.cgroups ?? 'v2') === 'v2' ? makeGroups(name) : undefined;
-  const pidsGroup = options.pids === undefined ? undefined : makePidsGroup(name, options.pids);
-  const gates = pidsGroup === undefined ? [] : [join(pidsGroup, 'cgroup.procs')];
-  const args = [join(BUILD, 'dsec-aether'), socketPath, execDir, String(options.lifeSeconds ?? 600), group ?? '-', ...gates];
-  const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+  const unified = (options.cgroups ?? 'v2') === 'v2' ? makeUnified(name) : undefined;
+  const pids = options.pids === undefined ? undefined : limit('pids', name, unified, options.pids);
+  const memory = options.memoryMiB === undefined ? undefined : limit('memory', name, unified, options.memoryMiB * 1024 * 1024);
+  const limits = [pids, memory].filter((limited) => limited !== undefined);
+  const gates = limits.map(({ gate }) => gate).filter((gate) => gate !== undefined);
+  const aether = join(dir, 'aether');
+  copyFileSync(options.program ?? join(BUILD, 'dsec-aether'), aether);
+  chmodSync(aether, 0o711); // unreadable inside: so its process is nobody's to look into there
+  const args = [aether, socketPath, execDir, String(options.lifeSeconds ?? 600), unified ?? '-', ...gates];
+  const child = spawn(stand, args, { stdio: ['pipe', 'pipe', 'inherit'] });
   const ended = once(child, 'exit');
   const [line] = (await once(createInterface(child.stdout), 'line')) as [string];
 
@@ -117,15 +167,17 @@ export const startAether = async (options: StandOptions = {}): Promise<Stand> =>
     execDir,
     socketPath,
     pid: Number(line),
-    commandGroups: () => (group ? childGroups(group) : []),
+    commandGroups: () => (unified ? childGroups(unified) : []),
+    oomKills: async () => readOomKills(memory?.directory ?? ''),
+    ended,
     kill,
     stop: async () => {
       await kill();
-      if (group) {
-        for (const path of [...childGroups(group).map((child) => join(group, 'payload', child)), join(group, 'payload'), join(group, 'aether'), group])
-          await removeGroup(path);
+      if (unified) {
+        const children = childGroups(unified).map((group) => join(unified, 'payload', group));
+        for (const path of [...children, join(unified, 'payload'), join(unified, 'aether'), unified]) await removeGroup(path);
       }
-      if (pidsGroup) await removeGroup(pidsGroup);
+      for (const { group } of limits) if (group) await removeGroup(group);
       rmSync(dir, { recursive: true, force: true });
     },
   };

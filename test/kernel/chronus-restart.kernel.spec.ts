@@ -151,6 +151,7 @@ test('the sandbox dies: what has a record keeps its result, what has none is unk
   const done = await box.exec('echo done; exit 3', { key: 'done' });
   const running = await box.exec('echo begun; sleep 64', { key: 'running', waitMs: 0 });
   expect(box.chronus.runningCount).toBe(1);
+  expect((await box.call('read', { execId: running.exec.execId, stream: 'stdout', offset: 0 })).body.toString()).toBe('begun\n');
   const waiting = box.wait(running.exec.execId);
   await stand.kill();
   expect(await waiting).toMatchObject({ state: 'ended', exitCode: null, signal: null, reason: 'sandbox_died', fault: 'infra', retry: 'later' });
