@@ -194,7 +194,7 @@ int images_mount(const char *digest, const char *path, struct fault *fault)
 	struct image *image = known(digest);
 	if (!image && !(image = remember(digest)))
 		return fault_errno(fault, "remember image");
-	char point[PATH_MAX + 80];
+	char point[PATH_BYTES + 80];
 	snprintf(point, sizeof point, "%s/layers/%s", launcher.run, image_name(image));
 	if (ensure_dir(AT_FDCWD, point, 0755) == 0 && mount_image(path, point) == 0) {
 		image->mounted = true;
@@ -208,7 +208,7 @@ int images_mount(const char *digest, const char *path, struct fault *fault)
 
 int images_unmount(const char *digest, struct fault *fault)
 {
-	char point[PATH_MAX + 80];
+	char point[PATH_BYTES + 80];
 	struct image *image = images_find(digest);
 	if (!image)
 		return 0;
@@ -225,7 +225,7 @@ int images_unmount(const char *digest, struct fault *fault)
 
 void images_close(void)
 {
-	char point[PATH_MAX + 80];
+	char point[PATH_BYTES + 80];
 	for (const struct image *image = first; image; image = image->next) {
 		snprintf(point, sizeof point, "%s/layers/%s", launcher.run, image_name(image));
 		umount2(point, MNT_DETACH | UMOUNT_NOFOLLOW);

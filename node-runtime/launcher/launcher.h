@@ -13,15 +13,14 @@
 
 #include "cgroup.h"
 
-#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #define LAUNCHER_VERSION "1"
 
 struct launcher {
-	char run[PATH_MAX];
-	char trash[PATH_MAX]; /* empty: removed upper layers stay where they are */
+	char run[PATH_BYTES];
+	char trash[PATH_BYTES]; /* empty: removed upper layers stay where they are */
 	char cgroup_name[256];
 	int run_fd, layers_fd, records_fd, tombs_fd, root_fd, stage_fd;
 	int aether_fd; /* copy of the program, 0711 and root's: runs, but cannot be read or traced from inside a sandbox */

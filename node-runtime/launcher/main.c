@@ -33,8 +33,6 @@
 #define MFD_EXEC 0x0010U
 #endif
 
-struct launcher launcher;
-
 struct options {
 	const char *run, *cgroup, *trash, *aether;
 	int mount_ns; /* -1: a new one */
@@ -112,7 +110,7 @@ static int open_subdirectories(struct fault *fault)
 		{"layers", 0700, &launcher.layers_fd}, {"sandboxes", 0700, &launcher.records_fd}, {"tombs", 0700, &launcher.tombs_fd},
 		{"stage", 0700, &launcher.stage_fd},   {"root", 0711, &launcher.root_fd},
 	};
-	char path[PATH_MAX + 16];
+	char path[PATH_BYTES + 16];
 	for (size_t i = 0; i < sizeof directories / sizeof *directories; i++) {
 		snprintf(path, sizeof path, "%s/%s", launcher.run, directories[i].name);
 		if ((*directories[i].fd = open_dir(AT_FDCWD, path, directories[i].mode)) < 0)
@@ -160,7 +158,7 @@ static int load_aether(const char *path, struct fault *fault)
 
 static int find_aether(const struct options *options, struct fault *fault)
 {
-	char path[PATH_MAX];
+	char path[PATH_BYTES];
 	if (options->aether)
 		return load_aether(options->aether, fault);
 	ssize_t length = readlink("/proc/self/exe", path, sizeof path - sizeof "dsec-aether");

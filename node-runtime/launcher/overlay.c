@@ -63,7 +63,7 @@ static int set_staged_lowers(int context, const struct lowers *lowers)
 
 static void unstage(int count)
 {
-	char path[PATH_MAX + 32];
+	char path[PATH_BYTES + 32];
 	for (int i = 0; i < count; i++) {
 		snprintf(path, sizeof path, "%s/stage/%d", launcher.run, i);
 		umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW); /* the overlay holds clones of its own */

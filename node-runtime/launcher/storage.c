@@ -13,7 +13,7 @@
 /* Nobody but root passes through what lies above the three directories; Aether and the overlay have descriptors. */
 static int make_parent(const char *path)
 {
-	char parent[PATH_MAX];
+	char parent[PATH_BYTES];
 	snprintf(parent, sizeof parent, "%s", path);
 	char *slash = strrchr(parent, '/');
 	if (slash == parent)
@@ -76,7 +76,7 @@ void storage_close(struct storage *storage)
 
 int storage_discard(const char *id, const char *path, const char *what, struct fault *fault)
 {
-	char target[PATH_MAX + 128];
+	char target[PATH_BYTES + 128];
 	if (!launcher.trash[0])
 		return 0;
 	for (int try = 0; try < TRASH_NAMES_MAX; try++) {

@@ -10,7 +10,7 @@ set -eu
 runtime=$(cd "$(dirname "$0")/.." && pwd)
 out=$(dirname "$runtime")/build/native
 cc=${CC:-gcc}
-flags="-std=c17 -O2 -g -Wall -Wextra -Werror -D_GNU_SOURCE -I$runtime/native"
+flags="-std=c17 -O2 -g -Wall -Wextra -Werror -D_GNU_SOURCE -iquote $runtime/native"
 mkdir -p "$out/test"
 
 command -v "$cc" >/dev/null || { echo "build.sh: no C compiler '$cc'; install gcc or set CC" >&2; exit 1; }
@@ -42,7 +42,7 @@ run_test() {
 	sources=$(find "$dir" "$runtime/native" -maxdepth 1 -name '*.c' ! -name main.c | sort -u)
 	# shellcheck disable=SC2086
 	if ! up_to_date "$out/test/$name" "$test_file" $sources "$dir"/*.h "$runtime"/native/*.h "$runtime"/native/test/*.h; then
-		"$cc" $flags -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -I"$runtime/native/test" -I"$dir" \
+		"$cc" $flags -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -iquote "$runtime/native/test" -iquote "$dir" \
 			-o "$out/test/$name.$$" "$test_file" $sources
 		mv "$out/test/$name.$$" "$out/test/$name"
 	fi
@@ -51,14 +51,12 @@ run_test() {
 
 case ${1:-build} in
 build)
-	if [ -e "$runtime/launcher/main.c" ]; then link dsec-launcher "$cc" "$runtime/launcher"; fi
-	if [ -e "$runtime/aether/main.c" ]; then
-		link dsec-aether "$(command -v musl-gcc >/dev/null && echo musl-gcc || echo "$cc")" "$runtime/aether"
-	fi
+	link dsec-launcher "$cc" "$runtime/launcher"
+	link dsec-aether "$(command -v musl-gcc >/dev/null && echo musl-gcc || echo "$cc")" "$runtime/aether"
 	;;
 test)
 	for file in "$runtime"/native/test/*.c "$runtime"/launcher/test/*.c "$runtime"/aether/test/*.c; do
-		if [ -e "$file" ]; then run_test "$file"; fi
+		run_test "$file"
 	done
 	;;
 *)

@@ -1,0 +1,3 @@
+#include "launcher.h"
+
+struct launcher launcher;

@@ -1,0 +1,125 @@
+/* Which layout a host has, from its mountinfo; and what the v2 layout writes, on a directory that stands for the tree. */
+#include "cgroup.h"
+#include "check.h"
+#include "files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char V2_HOST[] = "24 29 0:22 / /proc rw - proc proc rw\n"
+			      "31 23 0:28 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate,memory_recursiveprot\n";
+static const char V1_HOST[] = "32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n"
+			      "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
+			      "36 31 0:33 / /sys/fs/cgroup/devices rw - cgroup cgroup rw,devices\n"
+			      "37 31 0:34 / /sys/fs/cgroup/freezer rw - cgroup cgroup rw,freezer\n"
+			      "39 31 0:36 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n"
+			      "40 31 0:37 / /sys/fs/cgroup/systemd rw - cgroup cgroup rw,name=systemd\n";
+static const char BARE_V2[] = "41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
+
+static char *joined(const char *a, const char *b)
+{
+	static char text[4096];
+	snprintf(text, sizeof text, "%s%s", a, b);
+	return text;
+}
+
+static unsigned all_controllers(const struct cgroup_tree *tree)
+{
+	unsigned all = 0;
+	for (int i = 0; i < tree->count; i++)
+		all |= tree->list[i].controllers;
+	return all;
+}
+
+static void chooses_v2(void)
+{
+	struct cgroup_tree tree;
+	CHECK(cgroup_choose(&tree, V2_HOST, "cpuset cpu io memory pids\n", false) == 0);
+	CHECK(tree.layout == CGROUP_V2 && tree.count == 1 && tree.list[0].unified);
+	CHECK(strcmp(tree.list[0].mount, "/sys/fs/cgroup") == 0);
+	CHECK(all_controllers(&tree) == CONTROL_NEEDED);
+}
+
+static void chooses_v1(void)
+{
+	struct cgroup_tree tree;
+	CHECK(cgroup_choose(&tree, V1_HOST, "", false) == 0);
+	CHECK(tree.layout == CGROUP_V1 && tree.count == 4); /* cpu with cpuacct, memory, freezer, pids */
+	CHECK((all_controllers(&tree) & (CONTROL_NEEDED | CONTROL_CPUACCT | CONTROL_FREEZER)) == (CONTROL_NEEDED | CONTROL_CPUACCT | CONTROL_FREEZER));
+}
+
+static void chooses_mixed(void)
+{
+	struct cgroup_tree tree;
+	CHECK(cgroup_choose(&tree, joined(V1_HOST, BARE_V2), "hugetlb\n", false) == 0);
+	CHECK(tree.layout == CGROUP_MIXED && tree.count == 4 && tree.list[0].unified && tree.list[0].controllers == 0);
+	CHECK(cgroup_choose(&tree, joined(V1_HOST, BARE_V2), "hugetlb\n", true) == 0 && tree.layout == CGROUP_V1);
+}
+
+static void refuses_a_host_without_controllers(void)
+{
+	struct cgroup_tree tree;
+	CHECK(cgroup_choose(&tree, V2_HOST, "cpuset io\n", false) == -1);
+	CHECK(cgroup_choose(&tree, "", "", false) == -1);
+	CHECK(cgroup_choose(&tree, "garbage\n\n - cgroup\n", "", false) == -1);
+}
+
+static void touch(int dir, const char *path)
+{
+	int fd = openat(dir, path, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+	CHECK(fd >= 0);
+	close(fd);
+}
+
+static void expect(int dir, const char *path, const char *wanted)
+{
+	char text[256];
+	CHECK(read_text(dir, path, text, sizeof text) >= 0);
+	CHECK(strcmp(text, wanted) == 0);
+}
+
+static void v2_limits(void)
+{
+	static const char *const FILES[] = {"cgroup.procs", "cgroup.subtree_control", "payload/cgroup.procs", "payload/cgroup.threads", "payload/cgroup.subtree_control",
+					    "payload/memory.max", "payload/memory.swap.max", "payload/cpu.max", "payload/pids.max", "payload/cgroup.freeze"};
+	char directory[] = "/tmp/dsec-cgroup-test-XXXXXX", path[128];
+	CHECK(mkdtemp(directory));
+	struct cgroup_tree tree = {.layout = CGROUP_V2, .count = 1, .list = {{.unified = true, .controllers = CONTROL_NEEDED, .fd = open(directory, O_RDONLY | O_DIRECTORY)}}};
+	int dir = tree.list[0].fd;
+	CHECK(mkdirat(dir, "sb-x", 0755) == 0 && mkdirat(dir, "sb-x/payload", 0755) == 0);
+	for (size_t i = 0; i < sizeof FILES / sizeof *FILES; i++) {
+		snprintf(path, sizeof path, "sb-x/%s", FILES[i]);
+		touch(dir, path);
+	}
+	struct cgroup_limits limits = {.memory_mib = 64, .cpu_millis = 1500, .pids = 32};
+	struct fault fault;
+	CHECK(cgroup_make(&tree, "sb-x", getuid(), &limits, &fault) == 0);
+	CHECK(file_exists(dir, "sb-x/agent"));
+	CHECK(cgroup_seal(&tree, "sb-x", &limits, &fault) == 0);
+	expect(dir, "sb-x/cgroup.subtree_control", "+memory +cpu +pids");
+	expect(dir, "sb-x/payload/memory.max", "67108864");
+	expect(dir, "sb-x/payload/memory.swap.max", "0");
+	expect(dir, "sb-x/payload/cpu.max", "150000 100000");
+	expect(dir, "sb-x/payload/pids.max", "32");
+	CHECK(cgroup_freeze(&tree, "sb-x", true) == 0);
+	expect(dir, "sb-x/payload/cgroup.freeze", "1");
+	for (size_t i = 0; i < sizeof FILES / sizeof *FILES; i++) {
+		snprintf(path, sizeof path, "sb-x/%s", FILES[i]);
+		CHECK(unlinkat(dir, path, 0) == 0);
+	}
+	CHECK(cgroup_remove(&tree, "sb-x") == 0 && !file_exists(dir, "sb-x"));
+	CHECK(cgroup_remove(&tree, "sb-x") == 0); /* gone is as good */
+	close(dir);
+	CHECK(rmdir(directory) == 0);
+}
+
+int main(void)
+{
+	RUN(chooses_v2);
+	RUN(chooses_v1);
+	RUN(chooses_mixed);
+	RUN(refuses_a_host_without_controllers);
+	RUN(v2_limits);
+	return 0;
+}
