@@ -61,7 +61,8 @@ export const readEntry = ({ subject, sequence, data }: Omit<StoredMessage, 'mess
   if (data.byteLength === 0) return { kind: 'forgotten', address, sequence };
   try {
     const commit = decodeCommit(data);
-    if (commit.kind !== address.kind || commit.actorId !== address.id) return unreadable(wireError('MALFORMED_MESSAGE', `holds a commit of ${commit.kind} ${commit.actorId}`));
+    if (commit.kind !== address.kind || commit.actorId !== address.id)
+      return unreadable(wireError('MALFORMED_MESSAGE', `holds a commit of ${commit.kind} ${commit.actorId}`));
     return { kind: 'commit', stored: { address, sequence, commit } };
   } catch (thrown) {
     return unreadable(toWireError(thrown));

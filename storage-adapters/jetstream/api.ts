@@ -16,6 +16,19 @@ export class JetStreamApi {
   streamInfo(stream: string): Promise<StreamInfo> {
     return this.call(`stream ${stream}`, `STREAM.INFO.${stream}`);
   }
+  /** Subjects that the stream's leader holds messages of. */
+  async subjectsOf(stream: string, filter: string): Promise<string[]> {
+    const subjects: string[] = [];
+    for (;;) {
+      const { state, total = 0 } = await this.call<StreamInfo>(`subjects of ${stream}`, `STREAM.INFO.${stream}`, {
+        subjects_filter: filter,
+        offset: subjects.length,
+      });
+      const page = Object.keys(state.subjects ?? {});
+      subjects.push(...page);
+      if (page.length === 0 || subjects.length >= total) return subjects;
+    }
+  }
   createStream(config: Partial<StreamConfig> & { name: string }): Promise<StreamInfo> {
     return this.call(`create stream ${config.name}`, `STREAM.CREATE.${config.name}`, config);
   }

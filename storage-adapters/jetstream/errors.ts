@@ -50,7 +50,9 @@ const NO_ANSWER: Record<NoAnswer, string> = {
 
 export const noAnswerError = (what: string, why: NoAnswer): WireError => {
   const message = `${what}: the bus ${NO_ANSWER[why]}; repeat it with the same id`;
-  return why === 'overloaded' ? wireError('OVERLOADED', message, { outcome: 'unknown', retry: 'same' }) : wireError('BUS_UNAVAILABLE', message, { details: { reason: why } });
+  return why === 'overloaded'
+    ? wireError('OVERLOADED', message, { outcome: 'unknown', retry: 'same' })
+    : wireError('BUS_UNAVAILABLE', message, { details: { reason: why } });
 };
 
 /** A refusal that proves that the message was not stored and never will be in this form. */
@@ -68,7 +70,8 @@ export const publishRefusal = (subject: string, { err_code: code, description }:
   if (code === JS.messageTooLarge || code === JS.headersTooLarge) {
     return { outcome: 'rejected', error: wireError('PAYLOAD_TOO_LARGE', `${subject}: ${description}; send less in one message`, { details }) };
   }
-  if (NEVER_STORED.has(code)) return { outcome: 'rejected', error: wireError('INVALID_ARGUMENT', `${subject}: the stream refuses the message: ${description}`, { details }) };
+  if (NEVER_STORED.has(code))
+    return { outcome: 'rejected', error: wireError('INVALID_ARGUMENT', `${subject}: the stream refuses the message: ${description}`, { details }) };
   if (code === JS.storeFailed) {
     const message = `${subject}: the stream cannot store: ${description}; its limit is reached or its disk is full. Repeat with the same id`;
     return { outcome: 'unknown', error: wireError('OVERLOADED', message, { details, outcome: 'unknown', retry: 'same' }) };

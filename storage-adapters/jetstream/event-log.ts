@@ -9,13 +9,26 @@ import type { AppendOutcome, AppendRequest, EventLog, ForgottenHandler, StoredCo
 import { DsecError, toWireError } from '#bus/errors.ts';
 import type { Shard } from '#bus/ids.ts';
 import { type ActorAddress, commitFilter, commitSubject, eventsStream } from '#bus/subjects.ts';
-import { commitHeaders, conflictError, type Entry, HEADER, type Headers, readEntry, tombstoneHeaders, tombstoneId, type Unreadable } from '../commit-message.ts';
+import {
+  commitHeaders,
+  conflictError,
+  type Entry,
+  HEADER,
+  type Headers,
+  readEntry,
+  tombstoneHeaders,
+  tombstoneId,
+  type Unreadable,
+} from '../commit-message.ts';
 import type { BusContext } from './context.ts';
 import { noAnswerError } from './errors.ts';
 import { readOnce } from './one-shot.ts';
 import type { Publisher } from './publisher.ts';
 import type { Reader, ReadFrom } from './reader.ts';
 import { StreamTail } from './tail.ts';
+
+/** By subject; null for an actor that has no commit to show: forgotten, or unreadable. */
+type Newest = Map<string, StoredCommit | null>;
 
 export class JetStreamEventLog implements EventLog {
   readonly #context: BusContext;
@@ -44,15 +57,14 @@ export class JetStreamEventLog implements EventLog {
   }
 
   async lastOfEach(filter: Partial<ActorAddress> & Pick<ActorAddress, 'shard'>): Promise<StoredCommit[]> {
-    const newest = new Map<string, StoredCommit>();
-    await readOnce(this.#context, eventsStream(filter.shard), { deliver_policy: 'last_per_subject', filter_subject: commitFilter(filter) }, (message) => {
-      const entry = readEntry(message);
-      newest.delete(message.subject); // a newer one goes to the end, so that the map stays in stream order
-      if (entry.kind === 'commit') newest.set(message.subject, entry.stored);
-      else if (entry.kind === 'unreadable') this.#leaveOutUnlessNewer(entry.unreadable);
+    const newest: Newest = new Map();
+    const subjects = commitFilter(filter);
+    await readOnce(this.#context, eventsStream(filter.shard), { deliver_policy: 'last_per_subject', filter_subject: subjects }, (message) => {
+      newest.set(message.subject, this.#commitOrLeftOut(readEntry(message)));
       return true;
     });
-    return [...newest.values()];
+    if (this.#readFrom === 'leader') await this.#addWhatTheReplicaLacked(filter.shard, subjects, newest);
+    return [...newest.values()].filter((stored) => stored !== null).sort((a, b) => a.sequence - b.sequence);
   }
 
   async history(address: ActorAddress, afterVersion: number, limit: number): Promise<StoredCommit[]> {
@@ -103,10 +115,23 @@ export class JetStreamEventLog implements EventLog {
     }
   }
 
+  /** The reading consumer may live on a replica that is behind. An actor that is missing would be taken for one that never was. */
+  async #addWhatTheReplicaLacked(shard: Shard, subjects: string, newest: Newest): Promise<void> {
+    for (const subject of await this.#context.api.subjectsOf(eventsStream(shard), subjects)) {
+      if (newest.has(subject)) continue;
+      const message = await this.#reader.last(eventsStream(shard), subject, 'leader');
+      if (message) newest.set(subject, this.#commitOrLeftOut(readEntry(message)));
+    }
+  }
+
   /** An actor of a newer program is not the same as no actor: who rehydrates must stop, or would destroy what it does not know. */
-  #leaveOutUnlessNewer(unreadable: Unreadable): void {
-    if (unreadable.error.code === 'UNSUPPORTED_VERSION') throw new DsecError(unreadable.error);
-    this.#leaveOut(unreadable);
+  #commitOrLeftOut(entry: Entry): StoredCommit | null {
+    if (entry.kind === 'commit') return entry.stored;
+    if (entry.kind === 'unreadable') {
+      if (entry.unreadable.error.code === 'UNSUPPORTED_VERSION') throw new DsecError(entry.unreadable.error);
+      this.#leaveOut(entry.unreadable);
+    }
+    return null;
   }
 
   /** One message that nobody can read must not keep all other actors of the shard away. */

@@ -18,6 +18,8 @@ export const JETSTREAM_LIMITS = {
   pullHeartbeatMs: 1_000,
   /** Silence after which a pull request is given up: three missed heartbeats. */
   pullSilenceMs: 3_500,
+  /** Pause before a pull request that found no consumer yet is sent again. */
+  pullAgainMs: 20,
   /** A read that gets no further message within this time is given up. */
   readStallMs: 5_000,
 

@@ -34,7 +34,11 @@ const insist = async <T extends { outcome: string }>(attempt: () => Promise<T>):
 const stopProcess = (ms: number): void => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 
 const disasters = (): Record<number, () => void> => ({
-  300: () => void bus.server.kill('SIGKILL').then(() => delay(SERVER_AWAY_MS)).then(() => bus.server.restart()),
+  300: () =>
+    void bus.server
+      .kill('SIGKILL')
+      .then(() => delay(SERVER_AWAY_MS))
+      .then(() => bus.server.restart()),
   600: () => stopProcess(PROCESS_STOPPED_MS),
   800: () => {
     bus.proxy.freeze();
@@ -42,7 +46,9 @@ const disasters = (): Record<number, () => void> => ({
   },
 });
 
-test('commands take effect once and a tail misses nothing, though the bus goes away three times and acknowledgements are dropped', { timeout: 120_000 }, async () => {
+test('commands take effect once and a tail misses nothing, though the bus goes away three times and acknowledgements are dropped', {
+  timeout: 120_000,
+}, async () => {
   const { jetstream, reports, close } = await bus.connect({ ackWaitMs: 1_000 });
   const writer = await bus.connect();
   await jetstream.ensureStreams({ shards: [SHARD] });
@@ -50,14 +56,17 @@ test('commands take effect once and a tail misses nothing, though the bus goes a
   const effects = new Set<string>();
   let deliveries = 0;
   const pending = disasters();
-  const consumer = await jetstream.commandQueue.consume({ name: 'edge-a', filter: edgeCommandFilter('edge-a' as EdgeName), fresh: true, maxInFlight: 64 }, (delivery) => {
-    deliveries += 1;
-    effects.add(Buffer.from(delivery.data).toString('utf8')); // guarded by the effect's own key, as every handler must be
-    if (deliveries % 10 !== 0) delivery.ack();
-    const strike = pending[effects.size];
-    delete pending[effects.size];
-    strike?.();
-  });
+  const consumer = await jetstream.commandQueue.consume(
+    { name: 'edge-a', filter: edgeCommandFilter('edge-a' as EdgeName), fresh: true, maxInFlight: 64 },
+    (delivery) => {
+      deliveries += 1;
+      effects.add(Buffer.from(delivery.data).toString('utf8')); // guarded by the effect's own key, as every handler must be
+      if (deliveries % 10 !== 0) delivery.ack();
+      const strike = pending[effects.size];
+      delete pending[effects.size];
+      strike?.();
+    },
+  );
   const versions: number[] = [];
   const tail = await jetstream.eventLog.tail(SHARD, 1, ({ commit }) => void versions.push(commit.version));
 

@@ -78,13 +78,19 @@ describe('size', () => {
 describe('answers', () => {
   test('a subject that no stream takes is unknown, not lost', async () => {
     const { publisher, close } = await open();
-    expect(await publisher.publish('dsec.ev.9.alpha.sandbox.e.x', Buffer.from('x'), {})).toMatchObject({ outcome: 'unknown', error: { code: 'BUS_UNAVAILABLE', retry: 'same' } });
+    expect(await publisher.publish('dsec.ev.9.alpha.sandbox.e.x', Buffer.from('x'), {})).toMatchObject({
+      outcome: 'unknown',
+      error: { code: 'BUS_UNAVAILABLE', retry: 'same' },
+    });
     await close();
   });
 
   test('an option that the stream can never accept is refused for good', async () => {
     const { publisher, close } = await open();
-    expect(await publisher.publish(subject('ttl'), Buffer.from('x'), { [HEADER.ttl]: 'soon' })).toMatchObject({ outcome: 'rejected', error: { code: 'INVALID_ARGUMENT' } });
+    expect(await publisher.publish(subject('ttl'), Buffer.from('x'), { [HEADER.ttl]: 'soon' })).toMatchObject({
+      outcome: 'rejected',
+      error: { code: 'INVALID_ARGUMENT' },
+    });
     await close();
   });
 
@@ -111,7 +117,10 @@ describe('answers', () => {
     const { publisher, mux, close } = await open({ maxOutstanding: 10, timeoutMs: 600_000 });
     bus.proxy.holdAnswers();
     const outstanding = Array.from({ length: 10 }, (_, i) => publisher.publish(subject(`many-${i}`), Buffer.from('x'), {}));
-    expect(await publisher.publish(subject('eleventh'), Buffer.from('x'), {})).toMatchObject({ outcome: 'unknown', error: { code: 'OVERLOADED', retry: 'same' } });
+    expect(await publisher.publish(subject('eleventh'), Buffer.from('x'), {})).toMatchObject({
+      outcome: 'unknown',
+      error: { code: 'OVERLOADED', retry: 'same' },
+    });
     mux.close();
     for (const outcome of await Promise.all(outstanding)) expect(outcome).toMatchObject({ outcome: 'unknown', error: { details: { reason: 'closed' } } });
     expect(await publisher.publish(subject('late'), Buffer.from('x'), {})).toMatchObject({ outcome: 'unknown' });

@@ -8,9 +8,7 @@ import { headerBytes, type Headers, tooLargeError } from '../commit-message.ts';
 import { type ApiError, noAnswerError, publishRefusal, type Refusal } from './errors.ts';
 import type { Mux } from './mux.ts';
 
-export type PublishOutcome =
-  | { readonly outcome: 'stored'; readonly sequence: number; readonly duplicate: boolean }
-  | Refusal;
+export type PublishOutcome = { readonly outcome: 'stored'; readonly sequence: number; readonly duplicate: boolean } | Refusal;
 
 type Acknowledgement = { readonly stream?: string; readonly seq?: number; readonly duplicate?: boolean; readonly error?: ApiError };
 

@@ -36,8 +36,11 @@ export class PullInbox {
   readonly #subscription: Subscription;
   readonly #stopWatching: () => void;
   #request = 0;
+  #body = '';
   #remaining = 0;
+  /** Ends the request that is open; absent when none is. */
   #silence: NodeJS.Timeout | undefined;
+  #again: NodeJS.Timeout | undefined;
 
   constructor({ nc, watch, inboxPrefix }: BusContext, stream: string, consumer: string, handlers: PullHandlers) {
     this.#nc = nc;
@@ -52,16 +55,18 @@ export class PullInbox {
   pull(batch: number, { wait }: { readonly wait: boolean }): void {
     this.#request += 1;
     this.#remaining = batch;
-    const body = wait
-      ? { batch, expires: JETSTREAM_LIMITS.pullExpiresMs * NANOS_PER_MS, idle_heartbeat: JETSTREAM_LIMITS.pullHeartbeatMs * NANOS_PER_MS }
-      : { batch, no_wait: true };
-    this.#listen(wait);
-    this.#nc.publish(this.#subject, JSON.stringify(body), { reply: this.#inbox + this.#request });
+    this.#body = JSON.stringify(
+      wait
+        ? { batch, expires: JETSTREAM_LIMITS.pullExpiresMs * NANOS_PER_MS, idle_heartbeat: JETSTREAM_LIMITS.pullHeartbeatMs * NANOS_PER_MS }
+        : { batch, no_wait: true },
+    );
+    clearTimeout(this.#silence);
+    this.#silence = setTimeout(() => this.#end('broken'), wait ? JETSTREAM_LIMITS.pullSilenceMs : JETSTREAM_LIMITS.readStallMs);
+    this.#ask();
   }
 
   close(): void {
-    clearTimeout(this.#silence);
-    this.#silence = undefined;
+    this.#settle();
     this.#stopWatching();
     this.#subscription.unsubscribe();
   }
@@ -78,19 +83,30 @@ export class PullInbox {
     if (message.subject !== this.#inbox + this.#request || this.#silence === undefined) return; // the status of a request that has ended
     const code = message.headers?.code ?? 0;
     if (code === STATUS.heartbeat) this.#silence.refresh();
+    else if (code === STATUS.noResponders) this.#askAgainSoon();
     else this.#end(code === STATUS.notFound || code === STATUS.timeout ? 'empty' : 'broken');
   }
 
-  #listen(wait: boolean): void {
-    clearTimeout(this.#silence);
-    this.#silence = setTimeout(() => this.#end('broken'), wait ? JETSTREAM_LIMITS.pullSilenceMs : JETSTREAM_LIMITS.readStallMs);
+  #ask(): void {
+    if (!this.#nc.isClosed()) this.#nc.publish(this.#subject, this.#body, { reply: this.#inbox + this.#request });
+  }
+
+  /** A cluster's servers hear of a new consumer one after another: until the silence ends the request, nobody there means not yet. */
+  #askAgainSoon(): void {
+    clearTimeout(this.#again);
+    this.#again = setTimeout(() => this.#ask(), JETSTREAM_LIMITS.pullAgainMs);
   }
 
   #end(end: PullEnd): void {
     if (this.#silence === undefined) return;
-    clearTimeout(this.#silence);
-    this.#silence = undefined;
+    this.#settle();
     this.#handlers.end(end);
+  }
+
+  #settle(): void {
+    clearTimeout(this.#silence);
+    clearTimeout(this.#again);
+    this.#silence = undefined;
   }
 }
 

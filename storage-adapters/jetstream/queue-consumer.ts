@@ -16,7 +16,13 @@ import { InFlight } from './in-flight.ts';
 import { JETSTREAM_LIMITS } from './limits.ts';
 import { PullInbox } from './pull.ts';
 
-export type QueueConsumerOptions = { readonly name: string; readonly filter: string; readonly fresh: boolean; readonly maxInFlight: number; readonly ackWaitMs: number };
+export type QueueConsumerOptions = {
+  readonly name: string;
+  readonly filter: string;
+  readonly fresh: boolean;
+  readonly maxInFlight: number;
+  readonly ackWaitMs: number;
+};
 
 const NANOS_PER_MS = 1_000_000;
 

@@ -35,14 +35,20 @@ export class Reader {
     const { headers, data } = answer.message;
     if (headers?.code === STATUS.notFound) return null;
     const sequence = Number(headers?.get('Nats-Sequence'));
-    if (!headers || headers.code !== 0 || !(sequence > 0)) throw DsecError.of('BUS_UNAVAILABLE', `${subject}: read answered with status ${headers?.status ?? 'none'}; repeat it`);
+    if (!headers || headers.code !== 0 || !(sequence > 0))
+      throw DsecError.of('BUS_UNAVAILABLE', `${subject}: read answered with status ${headers?.status ?? 'none'}; repeat it`);
     return { subject: headers.get('Nats-Subject'), sequence, data, messageId: headers.get(HEADER.messageId) };
   }
 
   async #fromLeader(stream: string, query: Record<string, unknown>): Promise<StoredMessage | null> {
     try {
       const { message } = await this.#api.call<{ message: RawMessage }>(`read of ${stream}`, `STREAM.MSG.GET.${stream}`, query);
-      return { subject: message.subject, sequence: message.seq, data: Buffer.from(message.data ?? '', 'base64'), messageId: headerOf(message, HEADER.messageId) };
+      return {
+        subject: message.subject,
+        sequence: message.seq,
+        data: Buffer.from(message.data ?? '', 'base64'),
+        messageId: headerOf(message, HEADER.messageId),
+      };
     } catch (thrown) {
       if (thrown instanceof ApiRefusal && thrown.apiCode === JS.messageNotFound) return null;
       throw thrown;
@@ -54,6 +60,9 @@ type RawMessage = { readonly subject: string; readonly seq: number; readonly dat
 
 const headerOf = ({ hdrs }: RawMessage, name: string): string => {
   const prefix = `${name}: `;
-  const line = Buffer.from(hdrs ?? '', 'base64').toString('utf8').split('\r\n').find((l) => l.startsWith(prefix));
+  const line = Buffer.from(hdrs ?? '', 'base64')
+    .toString('utf8')
+    .split('\r\n')
+    .find((l) => l.startsWith(prefix));
   return line?.slice(prefix.length) ?? '';
 };

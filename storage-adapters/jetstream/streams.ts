@@ -56,7 +56,10 @@ const common = (settings: StreamSettings): Partial<StreamConfig> => ({
   deny_delete: true,
 });
 
-const wantedConfigs = (settings: StreamSettings): WantedConfig[] => [...settings.shards.map((shard) => eventsConfig(shard, settings)), commandsConfig(settings)];
+const wantedConfigs = (settings: StreamSettings): WantedConfig[] => [
+  ...settings.shards.map((shard) => eventsConfig(shard, settings)),
+  commandsConfig(settings),
+];
 
 /** Creates what is missing, updates what differs, then checks what the server echoes. Safe to run in many processes at once. */
 export const ensureStreams = async (api: JetStreamApi, settings: StreamSettings): Promise<void> => {
@@ -112,5 +115,8 @@ const canonical = (value: unknown): string => {
   if (Array.isArray(value)) return `[${value.map(canonical).sort().join(',')}]`;
   if (typeof value !== 'object') return JSON.stringify(value);
   const fields = Object.entries(value).filter(([, v]) => canonical(v) !== 'none');
-  return `{${fields.map(([k, v]) => `${k}:${canonical(v)}`).sort().join(',')}}`;
+  return `{${fields
+    .map(([k, v]) => `${k}:${canonical(v)}`)
+    .sort()
+    .join(',')}}`;
 };

@@ -47,10 +47,12 @@ export class MemoryCommandQueue implements CommandQueue {
     const bytes = data.byteLength + headerBytes(headers);
     if (bytes > limitBytes) return { outcome: 'not_applied', error: tooLargeError(subject, bytes, limitBytes) };
     const fault = this.#options.fault?.(subject, messageId) ?? 'none';
-    if (!this.#connected || fault === 'lost_request' || !COMMANDS_SUBJECTS.some((filter) => subjectMatches(filter, subject)))
-      return unavailable(subject);
+    if (!this.#connected || fault === 'lost_request' || !COMMANDS_SUBJECTS.some((filter) => subjectMatches(filter, subject))) return unavailable(subject);
     if (this.#stream.size >= queuedCommands)
-      return { outcome: 'unknown', error: wireError('OVERLOADED', `${subject}: ${queuedCommands} commands are waiting; repeat it with the same id`, { outcome: 'unknown', retry: 'same' }) };
+      return {
+        outcome: 'unknown',
+        error: wireError('OVERLOADED', `${subject}: ${queuedCommands} commands are waiting; repeat it with the same id`, { outcome: 'unknown', retry: 'same' }),
+      };
     const stored = this.#stream.store(clock.now(), subject, data, headers);
     if (stored.kind === 'wrong_sequence') throw new Error('a command expects no sequence');
     for (const consumer of this.#consumers.values()) consumer.pump();
@@ -61,7 +63,8 @@ export class MemoryCommandQueue implements CommandQueue {
   async consume({ name, filter, fresh, maxInFlight }: ConsumeOptions, handler: (delivery: Delivery) => void | Promise<void>): Promise<CommandConsumer> {
     if (!/^[A-Za-z0-9_-]{1,128}$/.test(name)) throw DsecError.of('INVALID_ARGUMENT', `"${name}" cannot name a consumer: use letters, digits, "_" and "-"`);
     for (const [other, consumer] of this.#consumers)
-      if (other !== name && filtersOverlap(consumer.filter, filter)) throw DsecError.of('BUS_MISCONFIGURED', `consumer ${name}: filter ${filter} overlaps that of ${other}`);
+      if (other !== name && filtersOverlap(consumer.filter, filter))
+        throw DsecError.of('BUS_MISCONFIGURED', `consumer ${name}: filter ${filter} overlaps that of ${other}`);
     const existing = this.#consumers.get(name);
     if (existing && fresh) existing.drop();
     const consumer = existing && !fresh ? existing : this.#create(name, filter);
@@ -76,4 +79,7 @@ export class MemoryCommandQueue implements CommandQueue {
   }
 }
 
-const unavailable = (subject: string): EnqueueOutcome => ({ outcome: 'unknown', error: wireError('BUS_UNAVAILABLE', `${subject}: the bus does not answer; repeat it with the same id`) });
+const unavailable = (subject: string): EnqueueOutcome => ({
+  outcome: 'unknown',
+  error: wireError('BUS_UNAVAILABLE', `${subject}: the bus does not answer; repeat it with the same id`),
+});

@@ -6,7 +6,19 @@ import type { AppendOutcome, AppendRequest, EventLog, ForgottenHandler, StoredCo
 import { DsecError, type WireError, wireError } from '#bus/errors.ts';
 import type { Shard } from '#bus/ids.ts';
 import { type ActorAddress, commitFilter, commitSubject, eventsStream, outSubject } from '#bus/subjects.ts';
-import { commitHeaders, conflictError, type Entry, HEADER, headerBytes, type Headers, readEntry, tombstoneHeaders, tombstoneId, tooLargeError, type Unreadable } from '../commit-message.ts';
+import {
+  commitHeaders,
+  conflictError,
+  type Entry,
+  HEADER,
+  headerBytes,
+  type Headers,
+  readEntry,
+  tombstoneHeaders,
+  tombstoneId,
+  tooLargeError,
+  type Unreadable,
+} from '../commit-message.ts';
 import type { SchedulingClock } from './clock.ts';
 import { MEMORY_LIMITS } from './limits.ts';
 import { MemoryStream, subjectMatches } from './stream.ts';
@@ -70,7 +82,9 @@ export class MemoryEventLog implements EventLog {
 
   async lastOfEach(filter: Partial<ActorAddress> & Pick<ActorAddress, 'shard'>): Promise<StoredCommit[]> {
     const subjects = commitFilter(filter);
-    const entries = this.#read(filter.shard).lastOfEach(this.#now(), (subject) => subjectMatches(subjects, subject)).map(readEntry);
+    const entries = this.#read(filter.shard)
+      .lastOfEach(this.#now(), (subject) => subjectMatches(subjects, subject))
+      .map(readEntry);
     for (const entry of entries) {
       if (entry.kind !== 'unreadable') continue;
       if (entry.unreadable.error.code === 'UNSUPPORTED_VERSION') throw new DsecError(entry.unreadable.error);
@@ -80,8 +94,13 @@ export class MemoryEventLog implements EventLog {
   }
 
   async history(address: ActorAddress, afterVersion: number, limit: number): Promise<StoredCommit[]> {
-    const commits = this.#read(address.shard).ofSubject(this.#now(), commitSubject(address)).map((message) => commitOrThrow(readEntry(message)));
-    return commits.filter((stored) => stored !== null).filter(({ commit }) => commit.version > afterVersion).slice(0, Math.max(0, limit));
+    const commits = this.#read(address.shard)
+      .ofSubject(this.#now(), commitSubject(address))
+      .map((message) => commitOrThrow(readEntry(message)));
+    return commits
+      .filter((stored) => stored !== null)
+      .filter(({ commit }) => commit.version > afterVersion)
+      .slice(0, Math.max(0, limit));
   }
 
   async tail(shard: Shard, fromSequence: number, handler: TailHandler, onForgotten?: ForgottenHandler): Promise<Tail> {

@@ -29,7 +29,10 @@ const LAYOUT = `
 `;
 
 /** Changes with the tables and with the schema of the state that rows carry: no version number that could be forgotten. */
-export const FINGERPRINT = createHash('sha256').update(LAYOUT).update(JSON.stringify(z.toJSONSchema(SandboxState, { io: 'input' }))).digest('hex');
+export const FINGERPRINT = createHash('sha256')
+  .update(LAYOUT)
+  .update(JSON.stringify(z.toJSONSchema(SandboxState, { io: 'input' })))
+  .digest('hex');
 
 /** Codes of a file that is no longer a sound database. A full disk or a locked file is not among them: those pass. */
 const RUINED: ReadonlySet<string> = new Set(['SQLITE_CORRUPT', 'SQLITE_NOTADB', 'SQLITE_FORMAT']);

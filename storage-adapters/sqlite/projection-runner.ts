@@ -144,7 +144,8 @@ class ShardFeeder {
   /** Throws while the last transaction cannot be written: the tail keeps the commit and offers it again after a pause. */
   #add(entry: ProjectionEntry): void {
     if (this.#abandoned) return;
-    if (this.#pending.length >= PROJECTION_LIMITS.batchCommits && !this.#flush()) throw DsecError.of('NO_SPACE', `shard ${this.#shard}: the projection cannot be written now`);
+    if (this.#pending.length >= PROJECTION_LIMITS.batchCommits && !this.#flush())
+      throw DsecError.of('NO_SPACE', `shard ${this.#shard}: the projection cannot be written now`);
     this.#pending.push(entry);
     this.#cancelDue ??= afterThisTurn(() => this.#flush());
   }
@@ -155,7 +156,10 @@ class ShardFeeder {
     try {
       const unreadable = this.#projection.apply(this.#shard, this.#pending, this.#clock.now());
       this.#pending = [];
-      for (const { address, sequence } of unreadable) this.#onError(DsecError.of('MALFORMED_MESSAGE', `${commitSubject(address)} at sequence ${sequence} holds no state of a sandbox; its row stays as it was`));
+      for (const { address, sequence } of unreadable)
+        this.#onError(
+          DsecError.of('MALFORMED_MESSAGE', `${commitSubject(address)} at sequence ${sequence} holds no state of a sandbox; its row stays as it was`),
+        );
       return true;
     } catch (thrown) {
       this.#cancelDue = after(PROJECTION_LIMITS.retryMs, () => this.#flush());

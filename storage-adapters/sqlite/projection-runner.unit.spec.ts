@@ -46,7 +46,8 @@ describe('runProjection', () => {
     if (outcome.outcome !== 'applied') throw new Error(JSON.stringify(outcome));
     return outcome.sequence;
   };
-  const ids = (): string[] => projection.list({ project: ALPHA, labels: {}, statuses: [], after: undefined, limit: 500 }).sandboxes.map(({ state }) => state.id);
+  const ids = (): string[] =>
+    projection.list({ project: ALPHA, labels: {}, statuses: [], after: undefined, limit: 500 }).sandboxes.map(({ state }) => state.id);
   const current = async (): Promise<void> => {
     const atLeast: Record<string, number> = {};
     for (const shard of SHARDS) atLeast[shard] = (await log.bounds(shard)).lastSequence;

@@ -33,14 +33,21 @@ const fold = (entries: readonly ProjectionEntry[], label?: string) => {
   const rows = new Map<string, { version: number; streamSequence: number; status: unknown }>();
   for (const entry of entries) {
     if (entry.kind === 'forgotten') rows.delete(entry.address.id);
-    else rows.set(entry.stored.address.id, { version: entry.stored.commit.version, streamSequence: entry.stored.sequence, status: entry.stored.commit.state['status'] });
+    else
+      rows.set(entry.stored.address.id, {
+        version: entry.stored.commit.version,
+        streamSequence: entry.stored.sequence,
+        status: entry.stored.commit.state['status'],
+      });
   }
   const sorted = [...rows].sort(([a], [b]) => (a < b ? -1 : 1));
   return label === undefined ? sorted : sorted.filter(([id]) => (Number.parseInt(id.slice(5, 25), 16) % 2 === 0 ? 'even' : 'odd') === label);
 };
 
 const rowsOf = (projection: SandboxProjection, labels: Record<string, string>) =>
-  projection.list({ project: ALPHA, labels, statuses: [], after: undefined, limit: 500 }).sandboxes.map(({ version, streamSequence, state }) => [state.id, { version, streamSequence, status: state.status }]);
+  projection
+    .list({ project: ALPHA, labels, statuses: [], after: undefined, limit: 500 })
+    .sandboxes.map(({ version, streamSequence, state }) => [state.id, { version, streamSequence, status: state.status }]);
 
 test('rows are the fold of a prefix of the stream, whatever the batches, repetitions and restarts', () => {
   const step = fc.record({ n: fc.nat(7), forget: fc.integer({ min: 0, max: 9 }).map((x) => x === 0), status: fc.nat(SANDBOX_STATUSES.length - 1) });

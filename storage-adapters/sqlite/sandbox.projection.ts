@@ -114,7 +114,8 @@ export class SandboxProjection {
 
   /** Resolves once each named shard is folded up to its sequence; rejects with DEADLINE_EXCEEDED after `timeoutMs`. */
   async waitFor(atLeast: Sequences, timeoutMs: number): Promise<void> {
-    for (const shard of Object.keys(atLeast)) if (!this.#asOf.has(shard)) throw DsecError.of('INVALID_ARGUMENT', `atLeast: there is no shard "${shard}"; ask the verb info which there are`);
+    for (const shard of Object.keys(atLeast))
+      if (!this.#asOf.has(shard)) throw DsecError.of('INVALID_ARGUMENT', `atLeast: there is no shard "${shard}"; ask the verb info which there are`);
     await this.#waiters.wait(atLeast, this.asOf(), timeoutMs);
   }
 
@@ -138,7 +139,11 @@ export class SandboxProjection {
     } catch (cause) {
       if (!isRuined(cause)) throw cause;
       this.onRuined?.(cause);
-      throw DsecError.of('API_UNAVAILABLE', 'the list of sandboxes is damaged and is being built anew; ask again', { cause, outcome: 'not_applied', retry: 'later' });
+      throw DsecError.of('API_UNAVAILABLE', 'the list of sandboxes is damaged and is being built anew; ask again', {
+        cause,
+        outcome: 'not_applied',
+        retry: 'later',
+      });
     }
   }
 

@@ -45,7 +45,13 @@ describe('SandboxProjection', () => {
   };
   const apply = (...entries: ProjectionEntry[]) => projection.apply(SHARD, entries, NOW);
   const list = (part: { labels?: Record<string, string>; statuses?: SandboxStatus[]; after?: string; limit?: number; project?: string } = {}) =>
-    projection.list({ project: (part.project ?? 'alpha') as ProjectName, labels: part.labels ?? {}, statuses: part.statuses ?? [], after: part.after, limit: part.limit ?? 100 });
+    projection.list({
+      project: (part.project ?? 'alpha') as ProjectName,
+      labels: part.labels ?? {},
+      statuses: part.statuses ?? [],
+      after: part.after,
+      limit: part.limit ?? 100,
+    });
   const ids = (page: { sandboxes: readonly { state: { id: string } }[] }): string[] => page.sandboxes.map(({ state }) => state.id);
   const reopen = (bounds = STREAM, nowMs = NOW): number => {
     projection.close();
@@ -146,7 +152,9 @@ describe('SandboxProjection', () => {
 
     test('a label filter uses the index of labels', () => {
       const plan = new Database(path, { readonly: true })
-        .prepare('EXPLAIN QUERY PLAN SELECT s.state FROM labels AS l JOIN sandboxes AS s ON s.project = l.project AND s.id = l.id WHERE l.project = ? AND l.key = ? AND l.value = ? AND l.id > ? ORDER BY l.id LIMIT 10')
+        .prepare(
+          'EXPLAIN QUERY PLAN SELECT s.state FROM labels AS l JOIN sandboxes AS s ON s.project = l.project AND s.id = l.id WHERE l.project = ? AND l.key = ? AND l.value = ? AND l.id > ? ORDER BY l.id LIMIT 10',
+        )
         .all('p', 'k', 'v', 'i')
         .map((row) => (row as { detail: string }).detail)
         .join('; ');

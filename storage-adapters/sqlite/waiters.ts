@@ -10,7 +10,8 @@ export class Waiters {
 
   wait(atLeast: Sequences, asOf: Sequences, timeoutMs: number): Promise<void> {
     if (isReached(atLeast, asOf)) return Promise.resolve();
-    if (this.#waiting.size >= PROJECTION_LIMITS.waiters) return Promise.reject(DsecError.of('OVERLOADED', `${PROJECTION_LIMITS.waiters} calls already wait for the list of sandboxes; try again`));
+    if (this.#waiting.size >= PROJECTION_LIMITS.waiters)
+      return Promise.reject(DsecError.of('OVERLOADED', `${PROJECTION_LIMITS.waiters} calls already wait for the list of sandboxes; try again`));
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => this.#end(waiter, () => reject(tooLate(atLeast, timeoutMs))), timeoutMs);
       const waiter: Waiter = { atLeast, resolve, reject, timer };
@@ -23,7 +24,10 @@ export class Waiters {
   }
 
   close(): void {
-    for (const waiter of this.#waiting) this.#end(waiter, () => waiter.reject(DsecError.of('API_UNAVAILABLE', 'the list of sandboxes is being closed; ask another apiserver', { outcome: 'not_applied' })));
+    for (const waiter of this.#waiting)
+      this.#end(waiter, () =>
+        waiter.reject(DsecError.of('API_UNAVAILABLE', 'the list of sandboxes is being closed; ask another apiserver', { outcome: 'not_applied' })),
+      );
   }
 
   #end(waiter: Waiter, settle: () => void): void {
@@ -37,5 +41,7 @@ const isReached = (atLeast: Sequences, asOf: Sequences): boolean => Object.entri
 
 const tooLate = (atLeast: Sequences, timeoutMs: number): DsecError => {
   const wanted = Object.entries(atLeast).map(([shard, sequence]) => `${sequence} of shard ${shard}`);
-  return DsecError.of('DEADLINE_EXCEEDED', `the list of sandboxes did not reach sequence ${wanted.join(', ')} within ${timeoutMs} ms; ask again`, { outcome: 'not_applied' });
+  return DsecError.of('DEADLINE_EXCEEDED', `the list of sandboxes did not reach sequence ${wanted.join(', ')} within ${timeoutMs} ms; ask again`, {
+    outcome: 'not_applied',
+  });
 };

@@ -249,7 +249,8 @@ export const commandQueueContract = (name: string, factory: CommandQueueFactory)
       await enqueue('two', 'edge-b');
       await until(() => expect([a.seen, b.seen]).toEqual([['one'], ['two']]));
       await expect(consume(a.handler, { name: 'all', filter: 'dsec.cmd.edge.*.*' })).rejects.toMatchObject({ code: 'BUS_MISCONFIGURED' });
-      for (const bad of ['', 'edge.a', 'edge a', 'edge/a', 'x'.repeat(200)]) await expect(consume(a.handler, { name: bad })).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
+      for (const bad of ['', 'edge.a', 'edge a', 'edge/a', 'x'.repeat(200)])
+        await expect(consume(a.handler, { name: bad })).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
     });
 
     test('close waits for the handlers that run', async () => {

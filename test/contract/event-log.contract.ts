@@ -265,7 +265,11 @@ export const eventLogContract = (name: string, factory: EventLogFactory): void =
     describe('tail', () => {
       const collect = () => {
         const seen: StoredCommit[] = [];
-        return { seen, ids: () => seen.map(({ address, commit }) => `${address.id}/${commit.version}`), handler: (stored: StoredCommit) => void seen.push(stored) };
+        return {
+          seen,
+          ids: () => seen.map(({ address, commit }) => `${address.id}/${commit.version}`),
+          handler: (stored: StoredCommit) => void seen.push(stored),
+        };
       };
 
       test('delivers what lies there and what comes, from the sequence asked for, tombstones included', async () => {

@@ -30,7 +30,13 @@ export const aCommit = (address: ActorAddress, version: number, state: Record<st
 });
 
 /** The append of commit `version` after `expectedSequence`; `writer` tells two writers of the same version apart. */
-export const anAppend = (address: ActorAddress, version: number, expectedSequence: number, writer = 'w', state: Record<string, unknown> = {}): AppendRequest => ({
+export const anAppend = (
+  address: ActorAddress,
+  version: number,
+  expectedSequence: number,
+  writer = 'w',
+  state: Record<string, unknown> = {},
+): AppendRequest => ({
   address,
   commit: aCommit(address, version, { writer, ...state }),
   expectedSequence,

@@ -35,7 +35,12 @@ export const startNatsServer = async (configuration = ''): Promise<TestNatsServe
   const directory = await mkdtemp(join(tmpdir(), 'dsec-nats-'));
   const port = await freePort();
   const file = join(directory, 'nats.conf');
-  await writeFile(file, [`listen: 127.0.0.1:${port}`, `jetstream { store_dir: "${join(directory, 'store')}" }`, `log_file: "${join(directory, 'log')}"`, configuration, ''].join('\n'));
+  await writeFile(
+    file,
+    [`listen: 127.0.0.1:${port}`, `jetstream { store_dir: "${join(directory, 'store')}" }`, `log_file: "${join(directory, 'log')}"`, configuration, ''].join(
+      '\n',
+    ),
+  );
   let child = await launch(program.path, file, port);
 
   const kill = async (signal: NodeJS.Signals = 'SIGKILL'): Promise<void> => {

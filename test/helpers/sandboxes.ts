@@ -9,9 +9,18 @@ import { aCommit } from '#test/helpers/commits.ts';
 /** The n-th sandbox of a shard; ids sort by number. */
 export const sandboxId = (n: number, shard = '0', edge = 'edge-a'): SandboxId => `sb-${shard}-${n.toString(16).padStart(20, '0')}-${edge}` as SandboxId;
 
-export type SandboxPart = { readonly project?: string; readonly shard?: string; readonly edge?: string; readonly status?: SandboxStatus; readonly labels?: Record<string, string> };
+export type SandboxPart = {
+  readonly project?: string;
+  readonly shard?: string;
+  readonly edge?: string;
+  readonly status?: SandboxStatus;
+  readonly labels?: Record<string, string>;
+};
 
-export const aSandboxState = (n: number, { project = 'alpha', shard = '0', edge = 'edge-a', status = 'running', labels = {} }: SandboxPart = {}): SandboxState =>
+export const aSandboxState = (
+  n: number,
+  { project = 'alpha', shard = '0', edge = 'edge-a', status = 'running', labels = {} }: SandboxPart = {},
+): SandboxState =>
   SandboxStateSchema.parse({
     id: sandboxId(n, shard, edge),
     project,
