@@ -35,7 +35,7 @@ export class Reader {
     const { headers, data } = answer.message;
     if (headers?.code === STATUS.notFound) return null;
     const sequence = Number(headers?.get('Nats-Sequence'));
-    if (!headers || headers.code !== 0 || !(sequence > 0))
+    if (headers?.code !== 0 || !(sequence > 0))
       throw DsecError.of('BUS_UNAVAILABLE', `${subject}: read answered with status ${headers?.status ?? 'none'}; repeat it`);
     return { subject: headers.get('Nats-Subject'), sequence, data, messageId: headers.get(HEADER.messageId) };
   }
