@@ -76,10 +76,12 @@ const apiserver = (config: Config, log: Log): Effect.Effect<null, unknown, Scope
       () => SandboxProjection.open(join(paths.projections, 'sandboxes.sqlite')),
       (p) => p.close(),
     );
-    yield* acquire(
+    const runner = yield* acquire(
       () => runProjection({ projection, eventLog: jetStream.eventLog, shards, onError: (e) => log.error('projection.failed', { message: toWireError(e).message }) }),
-      (runner) => runner.close(),
+      (r) => r.close(),
     );
+    // Lists start where the log is; a file that is built anew from a long log may take longer, and says so by `asOf`.
+    yield* step(() => projection.waitFor(runner.startedAt, PROJECTION_START_MS).catch(() => log.warn('projection.behind', {})));
     const decisions = yield* acquire(
       () => new Decisions(connection, jetStream.commandQueue),
       (d) => d.close(),
@@ -137,6 +139,9 @@ const edge = (config: Config, log: Log): Effect.Effect<Edge, unknown, Scope.Scop
 
 /** Exit code of an Edge whose name another process has taken; its supervisor must not restart it. */
 export const SUPERSEDED_EXIT = 77;
+
+/** How long an apiserver holds back `ready` for its projection. */
+const PROJECTION_START_MS = 30_000;
 
 const program = (role: ServedRole, config: Config): Effect.Effect<Edge | null, unknown, Scope.Scope> => {
   const log = createLog(role, config.logLevel);
