@@ -2,7 +2,7 @@
  * `npm run demo`: the platform on this machine, a real job in 32 sandboxes, the Edge killed with SIGKILL in the middle, a
  * table, and nothing left. Exits 0 only when every claim of the table was verified.
  */
-import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { toWireError } from '#bus/errors.ts';
@@ -14,9 +14,9 @@ import { type Platform, startPlatform } from '#runtime/roles/up/platform.ts';
 import { connect } from '#sdk/mod.ts';
 import { ensureImages } from './images.ts';
 import { type JobReport, runJob } from './job.ts';
-import { countLeftovers, findLeftovers, networkNamespaces } from './leftovers.ts';
+import { countLeftovers, findLeftovers } from './leftovers.ts';
 import { DEMO_PROJECT } from './project.ts';
-import { printReport, verify } from './report.ts';
+import { printReport, type Rehydration, verify } from './report.ts';
 
 const COUNT = 32;
 const startedAt = performance.now();
@@ -28,12 +28,18 @@ const main = async (): Promise<number> => {
   const interrupted = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => interrupted.abort());
   const dir = mkdtempSync(join(tmpdir(), 'dsec-demo-'));
-  const flags: Partial<ConfigInput> = { dataDir: join(dir, 'data'), runDir: join(dir, 'run'), layersDir: join(projectRoot(), '.cache/demo/layers'), edgeName: 'demo' as ConfigInput['edgeName'], logLevel: 'info' };
+  const flags: Partial<ConfigInput> = {
+    dataDir: join(dir, 'data'),
+    runDir: join(dir, 'run'),
+    layersDir: join(projectRoot(), '.cache/demo/layers'),
+    edgeName: 'demo' as ConfigInput['edgeName'],
+    logLevel: 'info',
+  };
   const config = loadConfig({ flags });
-  const owned = { cgroupName: cgroupNameOf(config), dirs: [dir], namespacesBefore: networkNamespaces() };
   let platform: Platform | undefined;
   let report: JobReport | undefined;
-  let edgeRestarts = 0;
+  let killedEdge: number | undefined;
+  let rehydration: Rehydration | undefined;
   try {
     const images = await ensureImages(new PosixLayerStore({ dir: pathsOf(config).layers }), DEMO_PROJECT, say, interrupted.signal);
     platform = await startPlatform({ config, log: createLog('up', 'silent'), logFile: join(dir, 'roles.log'), onProgress: say });
@@ -48,31 +54,40 @@ const main = async (): Promise<number> => {
         count: COUNT,
         say,
         interrupt: async () => {
-          edgeRestarts += await killEdge(running);
+          killedEdge = killEdge(running);
         },
       }),
       interrupted.signal,
     );
+    if (platform.pids().edge !== killedEdge) rehydration = lastRehydration(join(dir, 'roles.log'));
   } finally {
     await platform?.close();
     if (!report) keepLog(join(dir, 'roles.log'));
     rmSync(dir, { recursive: true, force: true });
   }
-  const left = findLeftovers(owned);
-  printReport(report, { edgeRestarts, left: countLeftovers(left), seconds: (performance.now() - startedAt) / 1_000 });
-  const problems = verify(report, COUNT, edgeRestarts, left);
+  const left = findLeftovers({ cgroupName: cgroupNameOf(config), dirs: [dir], namespaces: report.namespaces });
+  printReport(report, { rehydration, left: countLeftovers(left), seconds: (performance.now() - startedAt) / 1_000 });
+  const problems = verify(report, COUNT, rehydration, left);
   for (const problem of problems) say(`WRONG: ${problem}`);
   return problems.length === 0 ? 0 : 1;
 };
 
-/** SIGKILL; the supervisor starts a new Edge by itself. Answers with how many Edges were replaced. */
-const killEdge = async (platform: Platform): Promise<number> => {
+/** SIGKILL; the supervisor starts a new Edge by itself. */
+const killEdge = (platform: Platform): number => {
   const pid = platform.pids().edge;
   if (pid === undefined) throw new Error('the Edge does not run');
   say(`kill -9 ${pid}: the Edge, while the suites run`);
   process.kill(pid, 'SIGKILL');
-  return 1;
+  return pid;
 };
+
+/** What the newest Edge said when it had taken over, from the roles' log. */
+const lastRehydration = (logFile: string): Rehydration | undefined =>
+  readFileSync(logFile, 'utf8')
+    .split('\n')
+    .filter((line) => line.includes('"event":"edge.rehydrated"'))
+    .map((line) => JSON.parse(line) as Rehydration)
+    .at(-1);
 
 const abortable = <T>(work: Promise<T>, signal: AbortSignal): Promise<T> =>
   new Promise((resolve, reject) => {

@@ -22,14 +22,18 @@ export const ensureImages = async (store: LayerStore, project: DemoProject, say:
     }
     say(`${kind} layer: building ${what}`);
     let lastSaid = performance.now();
-    const record = await buildLayer(store, { name, kind, source }, {
-      signal,
-      onProgress: ({ step, detail }) => {
-        if (performance.now() - lastSaid < PROGRESS_EVERY_MS) return;
-        lastSaid = performance.now();
-        say(`  ${step}: ${detail}`);
+    const record = await buildLayer(
+      store,
+      { name, kind, source },
+      {
+        signal,
+        onProgress: ({ step, detail }) => {
+          if (performance.now() - lastSaid < PROGRESS_EVERY_MS) return;
+          lastSaid = performance.now();
+          say(`  ${step}: ${detail}`);
+        },
       },
-    });
+    );
     say(`${kind} layer: ${what} (${mib(record.sizeBytes)})`);
     return name;
   };

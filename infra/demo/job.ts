@@ -3,6 +3,7 @@
  * Edge is killed. Everything it claims is read from inside the sandboxes afterwards.
  */
 import type { DsecClient, ExecResult, Sandbox } from '#sdk/mod.ts';
+import { type NamespaceRecord, recordNamespaces } from './leftovers.ts';
 import type { DemoProject } from './project.ts';
 
 export type JobOptions = {
@@ -30,6 +31,8 @@ export type JobReport = {
   readonly createMs: readonly number[];
   readonly sandboxes: readonly SandboxReport[];
   readonly failures: readonly string[];
+  /** Of the sandboxes, while they lived. */
+  readonly namespaces: NamespaceRecord;
 };
 
 const ONCE = '/opt/dsec-demo/bin/once';
@@ -57,6 +60,7 @@ export const runJob = async (o: JobOptions): Promise<JobReport> => {
       },
     },
   );
+  const namespaces = recordNamespaces(group.sandboxes.flatMap(({ state }) => state?.pid ?? []));
   const createSeconds = (performance.now() - startedAt) / 1_000;
   const failures = group.failures.map(({ index, error }) => `sandbox ${index}: ${error.code}: ${error.message}`);
   o.say(`${group.sandboxes.length} of ${o.count} sandboxes run after ${createSeconds.toFixed(2)} s`);
@@ -72,7 +76,7 @@ export const runJob = async (o: JobOptions): Promise<JobReport> => {
   o.say('every suite has ended; reading the counters');
   const sandboxes = await Promise.all(prepared.map(async (p, i) => report(p, results[i] as ExecResult)));
   await group.stopAll();
-  return { createSeconds, createMs, sandboxes, failures };
+  return { createSeconds, createMs, sandboxes, failures, namespaces };
 };
 
 type Prepared = { readonly box: Sandbox; readonly broken: boolean; readonly firstCommandMs: number };

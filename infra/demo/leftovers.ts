@@ -13,23 +13,43 @@ export type Leftovers = {
 export type Owned = {
   readonly cgroupName: string;
   readonly dirs: readonly string[];
-  /** Network namespaces that were there before. */
-  readonly namespacesBefore: readonly string[];
+  /** Network namespaces that its sandboxes had. */
+  readonly namespaces: NamespaceRecord;
 };
 
 /** Everything that belongs to the platform with these directories and this control-group name, right now. */
-export const findLeftovers = ({ cgroupName, dirs, namespacesBefore }: Owned): Leftovers => ({
+export const findLeftovers = ({ cgroupName, dirs, namespaces }: Owned): Leftovers => ({
   processes: processesOf(cgroupName, dirs),
   mounts: mountsBelow(dirs),
   cgroups: cgroupDirs(cgroupName),
-  networkNamespaces: networkNamespaces().filter((ns) => !namespacesBefore.includes(ns)),
+  networkNamespaces: stillThere(namespaces),
   files: dirs.filter((dir) => existsSync(dir)),
 });
 
 export const countLeftovers = (found: Leftovers): number => Object.values(found).reduce((n, list) => n + list.length, 0);
 
-/** Every network namespace that some process lives in. */
-export const networkNamespaces = (): string[] => [...new Set(pids().map((pid) => linkOf(`/proc/${pid}/ns/net`)))].filter((ns) => ns !== '');
+/** Names of namespaces, and when they were looked at: the kernel gives the name of one that has gone to the next that is made. */
+export type NamespaceRecord = { readonly names: readonly string[]; readonly atTicks: number };
+
+/** Network namespaces of live processes; call it while they all live. */
+export const recordNamespaces = (ofPids: readonly number[]): NamespaceRecord => ({
+  names: ofPids.map((pid) => linkOf(`/proc/${pid}/ns/net`)).filter((name) => name !== ''),
+  atTicks: Math.ceil(Number.parseFloat(textOf('/proc/uptime')) * TICKS_PER_SECOND),
+});
+
+const TICKS_PER_SECOND = 100;
+
+/** Those in which a process lives that was there when they were recorded. */
+const stillThere = ({ names, atTicks }: NamespaceRecord): string[] => [
+  ...new Set(
+    pids().flatMap((pid) =>
+      names.includes(linkOf(`/proc/${pid}/ns/net`)) && startedAtTicks(pid) <= atTicks && !hasEnded(pid) ? [linkOf(`/proc/${pid}/ns/net`)] : [],
+    ),
+  ),
+];
+
+/** Field 22 of stat, counted behind the command name, which may hold anything. */
+const startedAtTicks = (pid: string): number => Number(textOf(`/proc/${pid}/stat`).split(') ').at(-1)?.split(' ')[19] ?? Number.NaN);
 
 const pids = (): string[] => readdirSync('/proc').filter((name) => /^\d+$/.test(name));
 

@@ -1,7 +1,7 @@
 /** SIGKILL of each process of a running platform: no acknowledged work is lost, none is done twice, nothing stays behind. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { countLeftovers, findLeftovers, networkNamespaces } from '#infra/demo/leftovers.ts';
+import { findLeftovers, type NamespaceRecord, recordNamespaces } from '#infra/demo/leftovers.ts';
 import { cgroupNameOf } from '#runtime/config.ts';
 import { connect, type DsecClient, type Sandbox } from '#sdk/mod.ts';
 import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
@@ -10,13 +10,14 @@ const BOXES = 8;
 let host: TestPlatform;
 let dsec: DsecClient;
 let boxes: readonly Sandbox[];
-let namespacesBefore: string[];
+let namespaces: NamespaceRecord;
 
 beforeAll(async () => {
-  namespacesBefore = networkNamespaces();
   host = await startTestPlatform();
   dsec = await connect({ contextFile: host.platform.contextFile });
   boxes = (await dsec.runContainers({ image: 'small', memoryLimitMb: 64 }, { count: BOXES })).orThrow().sandboxes;
+  namespaces = recordNamespaces(boxes.flatMap((box) => box.state?.pid ?? []));
+  expect(namespaces.names).toHaveLength(BOXES);
 });
 afterAll(async () => {
   await dsec?.close();
@@ -37,7 +38,8 @@ const cmdline = (pid: string): string => {
 };
 
 /** A command with a side effect that is counted, and whose output is long enough to be cut by a careless restart. */
-const work = (box: Sandbox, key: string) => box.runShell(`echo started >> /w/count-${key}; i=0; while [ $i -lt 40 ]; do echo line $i; i=$((i+1)); sleep 0.05; done; echo end`, { key });
+const work = (box: Sandbox, key: string) =>
+  box.runShell(`echo started >> /w/count-${key}; i=0; while [ $i -lt 40 ]; do echo line $i; i=$((i+1)); sleep 0.05; done; echo end`, { key });
 
 const expectExact = async (box: Sandbox, key: string, result: Awaited<ReturnType<typeof work>>) => {
   expect(result).toMatchObject({ exitCode: 0, reason: 'exited' });
@@ -87,10 +89,8 @@ test('creates in flight while the Edge is killed again and again: each key ends 
 });
 
 test('after all of it the platform ends and leaves nothing', async () => {
-  const owned = { cgroupName: cgroupNameOf(host.platform.config), dirs: [host.dir], namespacesBefore };
+  const owned = { cgroupName: cgroupNameOf(host.platform.config), dirs: [host.dir], namespaces };
   await dsec.close();
   await host.close();
-  const left = findLeftovers(owned);
-  expect(left).toEqual({ processes: [], mounts: [], cgroups: [], networkNamespaces: [], files: [] });
-  expect(countLeftovers(left)).toBe(0);
+  expect(findLeftovers(owned)).toEqual({ processes: [], mounts: [], cgroups: [], networkNamespaces: [], files: [] });
 });
