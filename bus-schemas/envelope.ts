@@ -73,7 +73,9 @@ const parseWith = <T>(what: string, kind: string, schema: z.ZodType<T>, bytes: U
 /** Names the fields that are wrong, at most five of them, in the caller's own terms. */
 export const invalid = (code: ErrorCode, what: string, error: z.ZodError): DsecError => {
   const issues = error.issues.slice(0, 5).map((i) => `${i.path.length > 0 ? `${i.path.map(String).join('.')}: ` : ''}${i.message}`);
-  return DsecError.of(code, `${what}: ${issues.join('; ')}`.slice(0, 1_000), { details: { fields: error.issues.slice(0, 20).map((i) => i.path.map(String).join('.').slice(0, 200)) } });
+  return DsecError.of(code, `${what}: ${issues.join('; ')}`.slice(0, 1_000), {
+    details: { fields: error.issues.slice(0, 20).map((i) => i.path.map(String).join('.').slice(0, 200)) },
+  });
 };
 
 /** Reads a command; throws MALFORMED_MESSAGE or UNSUPPORTED_VERSION. */
@@ -89,7 +91,11 @@ export const encode = (what: string, value: unknown): Uint8Array => {
 };
 export const assertFits = (what: string, byteLength: number): void => {
   if (byteLength > WIRE_LIMITS.maxMessageBytes)
-    throw DsecError.of('PAYLOAD_TOO_LARGE', `${what} has ${byteLength} bytes; the limit is ${WIRE_LIMITS.maxMessageBytes}. Send large data through files or stdin`, {
-      details: { bytes: byteLength, limitBytes: WIRE_LIMITS.maxMessageBytes },
-    });
+    throw DsecError.of(
+      'PAYLOAD_TOO_LARGE',
+      `${what} has ${byteLength} bytes; the limit is ${WIRE_LIMITS.maxMessageBytes}. Send large data through files or stdin`,
+      {
+        details: { bytes: byteLength, limitBytes: WIRE_LIMITS.maxMessageBytes },
+      },
+    );
 };

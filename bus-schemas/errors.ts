@@ -91,7 +91,13 @@ export const WireError = z.object({
 });
 export type WireError = z.infer<typeof WireError>;
 
-type Overrides = { readonly details?: Record<string, unknown>; readonly outcome?: Outcome; readonly retry?: Retry; readonly fault?: Fault; readonly traceId?: string };
+type Overrides = {
+  readonly details?: Record<string, unknown>;
+  readonly outcome?: Outcome;
+  readonly retry?: Retry;
+  readonly fault?: Fault;
+  readonly traceId?: string;
+};
 
 /** Builds a wire error from its registry row; overrides only where one occurrence differs from its kind. */
 export const wireError = (code: ErrorCode, message: string, overrides: Overrides = {}): WireError => {

@@ -12,11 +12,7 @@ import { ID_LIMITS } from './limits.ts';
 export const NAME_PATTERN = /^[a-z0-9][a-z0-9_-]*$/;
 
 const nameOf = <Brand extends string>(what: string, maxLength: number) =>
-  z
-    .string()
-    .max(maxLength, `${what} is longer than ${maxLength} characters`)
-    .regex(NAME_PATTERN, `${what} must match ${NAME_PATTERN.source}`)
-    .brand<Brand>();
+  z.string().max(maxLength, `${what} is longer than ${maxLength} characters`).regex(NAME_PATTERN, `${what} must match ${NAME_PATTERN.source}`).brand<Brand>();
 
 export const ProjectName = nameOf<'ProjectName'>('project', ID_LIMITS.nameLength);
 export type ProjectName = z.infer<typeof ProjectName>;
@@ -25,7 +21,10 @@ export const EdgeName = nameOf<'EdgeName'>('edge', ID_LIMITS.nameLength);
 export type EdgeName = z.infer<typeof EdgeName>;
 
 /** Shard of the event log: 0…35, one base-36 digit, chosen at an actor's birth and never changed. */
-export const Shard = z.string().regex(/^[0-9a-z]$/, 'shard must be one base-36 digit').brand<'Shard'>();
+export const Shard = z
+  .string()
+  .regex(/^[0-9a-z]$/, 'shard must be one base-36 digit')
+  .brand<'Shard'>();
 export type Shard = z.infer<typeof Shard>;
 
 const SANDBOX_ID = /^sb-([0-9a-z])-([0-9a-f]{20})-([a-z0-9][a-z0-9_-]*)$/;
@@ -37,10 +36,7 @@ export const SandboxId = z
 export type SandboxId = z.infer<typeof SandboxId>;
 
 const REQUEST_ID = /^rq-([0-9a-z])-([0-9a-f]{32})$/;
-export const RequestId = z
-  .string()
-  .regex(REQUEST_ID, 'a request id looks like rq-<shard>-<32 hex digits>')
-  .brand<'RequestId'>();
+export const RequestId = z.string().regex(REQUEST_ID, 'a request id looks like rq-<shard>-<32 hex digits>').brand<'RequestId'>();
 export type RequestId = z.infer<typeof RequestId>;
 
 export const ExecId = z
@@ -70,19 +66,14 @@ export const ImageName = z
   .string()
   .min(1, 'an image name may not be empty')
   .max(ID_LIMITS.imageNameLength)
-  .regex(
-    /^[a-z0-9][a-z0-9._-]*(\/[a-z0-9][a-z0-9._-]*)*(:[A-Za-z0-9][A-Za-z0-9._-]*)?$/,
-    'an image name looks like name, path/name or name:tag',
-  )
+  .regex(/^[a-z0-9][a-z0-9._-]*(\/[a-z0-9][a-z0-9._-]*)*(:[A-Za-z0-9][A-Za-z0-9._-]*)?$/, 'an image name looks like name, path/name or name:tag')
   .brand<'ImageName'>();
 export type ImageName = z.infer<typeof ImageName>;
 
-const hex = (length: number, ...parts: readonly (string | number)[]): string =>
-  createHash('sha256').update(parts.join('\0')).digest('hex').slice(0, length);
+const hex = (length: number, ...parts: readonly (string | number)[]): string => createHash('sha256').update(parts.join('\0')).digest('hex').slice(0, length);
 
 /** The shard of a new actor: spread by hash over `shardCount` (1…36) streams. */
-export const shardFor = (shardCount: number, ...parts: readonly string[]): Shard =>
-  (Number.parseInt(hex(8, ...parts), 16) % shardCount).toString(36) as Shard;
+export const shardFor = (shardCount: number, ...parts: readonly string[]): Shard => (Number.parseInt(hex(8, ...parts), 16) % shardCount).toString(36) as Shard;
 
 /** The request actor that a client key names; the same for every process and for ever. */
 export const requestIdFor = (project: ProjectName, key: ClientKey, shardCount: number): RequestId =>
@@ -108,7 +99,5 @@ export const bodyHashOf = (body: unknown): string => hex(32, canonicalJson(body)
 
 const canonicalJson = (value: unknown): string =>
   JSON.stringify(value, (_, v: unknown) =>
-    v !== null && typeof v === 'object' && !Array.isArray(v)
-      ? Object.fromEntries(Object.entries(v).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)))
-      : v,
+    v !== null && typeof v === 'object' && !Array.isArray(v) ? Object.fromEntries(Object.entries(v).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))) : v,
   );

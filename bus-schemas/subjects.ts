@@ -87,8 +87,7 @@ export const parseApiSubject = (subject: string): { project: string; verb: strin
   return { project, verb };
 };
 
-export const opSubject = (project: ProjectName, id: SandboxId, op: string): string =>
-  `dsec.op.${project}.${parseSandboxId(id).edge}.${id}.${op}`;
+export const opSubject = (project: ProjectName, id: SandboxId, op: string): string => `dsec.op.${project}.${parseSandboxId(id).edge}.${id}.${op}`;
 export const opFilter = (edge: EdgeName): string => `dsec.op.*.${edge}.*.*`;
 export const parseOpSubject = (subject: string): { project: string; edge: string; sandbox: string; op: string } | undefined => {
   const [root, branch, project, edge, sandbox, op, ...rest] = subject.split('.');

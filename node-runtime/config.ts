@@ -10,7 +10,12 @@ import { DsecError } from '#bus/errors.ts';
 import { EdgeName, ProjectName, type Shard } from '#bus/ids.ts';
 import { LOG_LEVELS } from './log/log.ts';
 
-const hostName = (): string => hostname().toLowerCase().replace(/[^a-z0-9_-]/g, '-').replace(/^[^a-z0-9]+/, '').slice(0, 40) || 'node';
+const hostName = (): string =>
+  hostname()
+    .toLowerCase()
+    .replace(/[^a-z0-9_-]/g, '-')
+    .replace(/^[^a-z0-9]+/, '')
+    .slice(0, 40) || 'node';
 
 export const Config = z.strictObject({
   /** Layers, uppers, logs, the bus's files. Kept over restarts. */

@@ -35,5 +35,8 @@ export interface CommandQueue {
    * Delivers what matches `filter`, oldest first. `fresh` deletes and recreates the consumer, so that everything not yet
    * acknowledged comes back in its order. At most `maxInFlight` deliveries are unacknowledged at a time.
    */
-  consume(options: { name: string; filter: string; fresh: boolean; maxInFlight: number }, handler: (delivery: Delivery) => void | Promise<void>): Promise<CommandConsumer>;
+  consume(
+    options: { name: string; filter: string; fresh: boolean; maxInFlight: number },
+    handler: (delivery: Delivery) => void | Promise<void>,
+  ): Promise<CommandConsumer>;
 }

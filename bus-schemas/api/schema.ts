@@ -38,12 +38,17 @@ export const API = {
       key: ClientKey,
       count: z.number().int().min(1).max(WIRE_LIMITS.maxCreatesPerMessage).default(1),
       spec: SandboxRequest,
-      timeoutMs: DurationMs.min(1_000).max(24 * 3_600_000).default(120_000 as DurationMs),
+      timeoutMs: DurationMs.min(1_000)
+        .max(24 * 3_600_000)
+        .default(120_000 as DurationMs),
     }),
     /** `bodyHash` is what the request actor must show: another one means that the key was taken by another body. */
     response: z.object({ requestId: RequestId, bodyHash: z.string() }),
   },
-  request: { request: z.strictObject({ v, id: RequestId }), response: z.object({ version: z.number().int(), streamSequence: z.number().int(), state: RequestState }) },
+  request: {
+    request: z.strictObject({ v, id: RequestId }),
+    response: z.object({ version: z.number().int(), streamSequence: z.number().int(), state: RequestState }),
+  },
   /** Newest states by id, at most 256; null where no such sandbox exists in the project. */
   get: {
     request: z.strictObject({ v, ids: z.array(SandboxId).min(1).max(256) }),
@@ -82,9 +87,16 @@ export type ApiResponse<V extends ApiVerb> = z.output<(typeof API)[V]['response'
 
 export const isApiVerb = (verb: string): verb is ApiVerb => Object.hasOwn(API, verb);
 
-export const ApiAnswer = z.discriminatedUnion('ok', [z.object({ ok: z.literal(true), data: z.unknown() }), z.object({ ok: z.literal(false), error: WireError })]);
+export const ApiAnswer = z.discriminatedUnion('ok', [
+  z.object({ ok: z.literal(true), data: z.unknown() }),
+  z.object({ ok: z.literal(false), error: WireError }),
+]);
 export type ApiAnswer = z.infer<typeof ApiAnswer>;
 
 /** What the Edge publishes on a command's `replyTo`. */
-export const CommandReply = z.object({ commandId: z.string(), at: TimestampMs, result: z.discriminatedUnion('ok', [z.object({ ok: z.literal(true), data: Decision }), z.object({ ok: z.literal(false), error: WireError })]) });
+export const CommandReply = z.object({
+  commandId: z.string(),
+  at: TimestampMs,
+  result: z.discriminatedUnion('ok', [z.object({ ok: z.literal(true), data: Decision }), z.object({ ok: z.literal(false), error: WireError })]),
+});
 export type CommandReply = z.infer<typeof CommandReply>;

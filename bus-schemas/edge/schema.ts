@@ -14,7 +14,13 @@ export const Capacity = z.object({
 });
 export type Capacity = z.infer<typeof Capacity>;
 
-export const RegisterEdge = z.object({ type: z.literal('RegisterEdge'), capacity: Capacity, backends: z.array(Backend), leaseMs: DurationMs, instance: z.string() });
+export const RegisterEdge = z.object({
+  type: z.literal('RegisterEdge'),
+  capacity: Capacity,
+  backends: z.array(Backend),
+  leaseMs: DurationMs,
+  instance: z.string(),
+});
 /** `instance` and `generation` name the process that renews; another one's renewal is refused. */
 export const RenewLease = z.object({ type: z.literal('RenewLease'), generation: z.number().int().positive(), instance: z.string(), leaseMs: DurationMs });
 export const DeclareLost = z.object({ type: z.literal('DeclareLost'), generation: z.number().int().positive(), reason: z.string() });

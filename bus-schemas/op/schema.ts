@@ -10,7 +10,10 @@ import { Env, GuestPath, InitUser } from '../sandbox/spec.ts';
 import { DurationMs, TimestampMs } from '../units.ts';
 
 const v = z.literal(1);
-const argument = z.string().refine((s) => !s.includes('\0'), 'an argument may not contain NUL').refine((s) => Buffer.byteLength(s) < SPEC_LIMITS.argumentBytes, `an argument holds less than ${SPEC_LIMITS.argumentBytes} bytes; use a file or stdin`);
+const argument = z
+  .string()
+  .refine((s) => !s.includes('\0'), 'an argument may not contain NUL')
+  .refine((s) => Buffer.byteLength(s) < SPEC_LIMITS.argumentBytes, `an argument holds less than ${SPEC_LIMITS.argumentBytes} bytes; use a file or stdin`);
 const waitMs = z.number().int().min(0).max(EXEC_LIMITS.longPollMs).default(EXEC_LIMITS.longPollMs);
 
 export const OutputStream = z.enum(['stdout', 'stderr']);
@@ -67,13 +70,21 @@ export const OPS = {
     response: z.object({ exec: ExecView, inline: z.object({ stdoutBytes: z.number().int(), stderrBytes: z.number().int() }) }),
   },
   /** Waits up to `waitMs` for the end of a command. Answer's body as for `exec`. */
-  wait: { request: ref.extend({ waitMs }), response: z.object({ exec: ExecView, inline: z.object({ stdoutBytes: z.number().int(), stderrBytes: z.number().int() }) }) },
+  wait: {
+    request: ref.extend({ waitMs }),
+    response: z.object({ exec: ExecView, inline: z.object({ stdoutBytes: z.number().int(), stderrBytes: z.number().int() }) }),
+  },
   /**
    * Bytes of one output log from `offset`, in the answer's body; waits up to `waitMs` for the first new byte or the end.
    * `eof`: nothing will follow `offset + body`.
    */
   read: {
-    request: ref.extend({ stream: OutputStream, offset: z.number().int().nonnegative(), maxBytes: z.number().int().min(1).max(WIRE_LIMITS.maxChunkBytes).default(WIRE_LIMITS.maxChunkBytes), waitMs }),
+    request: ref.extend({
+      stream: OutputStream,
+      offset: z.number().int().nonnegative(),
+      maxBytes: z.number().int().min(1).max(WIRE_LIMITS.maxChunkBytes).default(WIRE_LIMITS.maxChunkBytes),
+      waitMs,
+    }),
     response: z.object({ offset: z.number().int(), eof: z.boolean(), summary: StreamSummary, ended: z.boolean() }),
   },
   list: { request: z.strictObject({ v }), response: z.object({ execs: z.array(ExecView) }) },
@@ -83,7 +94,10 @@ export const OPS = {
     response: z.object({ delivered: z.boolean() }),
   },
   /** Appends to stdin at `offset` (bytes before it are known and skipped, so a repeated message adds nothing); `close` ends it. */
-  stdin: { request: ref.extend({ offset: z.number().int().nonnegative(), close: z.boolean().default(false) }), response: z.object({ nextOffset: z.number().int() }) },
+  stdin: {
+    request: ref.extend({ offset: z.number().int().nonnegative(), close: z.boolean().default(false) }),
+    response: z.object({ nextOffset: z.number().int() }),
+  },
 } as const satisfies Record<string, { request: z.ZodType; response: z.ZodType }>;
 
 export type OpName = keyof typeof OPS;
@@ -93,5 +107,8 @@ export type OpResponse<O extends OpName> = z.output<(typeof OPS)[O]['response']>
 export const isOpName = (op: string): op is OpName => Object.hasOwn(OPS, op);
 
 /** Meta of an answer. */
-export const OpAnswer = z.discriminatedUnion('ok', [z.object({ ok: z.literal(true), data: z.unknown() }), z.object({ ok: z.literal(false), error: WireError })]);
+export const OpAnswer = z.discriminatedUnion('ok', [
+  z.object({ ok: z.literal(true), data: z.unknown() }),
+  z.object({ ok: z.literal(false), error: WireError }),
+]);
 export type OpAnswer = z.infer<typeof OpAnswer>;

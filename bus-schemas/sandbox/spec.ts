@@ -14,14 +14,20 @@ const noControl = (what: string) => z.string().refine((s) => !/[\0\n\r]/.test(s)
 
 export const Labels = z
   .record(
-    z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._/-]*$/, 'a label key is letters, digits, ".", "_", "/" or "-"').max(SPEC_LIMITS.labelKeyLength),
+    z
+      .string()
+      .regex(/^[A-Za-z0-9][A-Za-z0-9._/-]*$/, 'a label key is letters, digits, ".", "_", "/" or "-"')
+      .max(SPEC_LIMITS.labelKeyLength),
     z.string().max(SPEC_LIMITS.labelValueLength),
   )
   .refine((l) => Object.keys(l).length <= SPEC_LIMITS.labels, `at most ${SPEC_LIMITS.labels} labels`);
 export type Labels = z.infer<typeof Labels>;
 
 export const Env = z
-  .record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'not a name of an environment variable'), z.string().refine((s) => !s.includes('\0'), 'NUL in a value'))
+  .record(
+    z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'not a name of an environment variable'),
+    z.string().refine((s) => !s.includes('\0'), 'NUL in a value'),
+  )
   .refine((e) => Object.keys(e).length <= SPEC_LIMITS.envEntries, `at most ${SPEC_LIMITS.envEntries} variables`)
   .refine(
     (e) => Object.entries(e).reduce((n, [k, v]) => n + Buffer.byteLength(k) + Buffer.byteLength(v) + 2, 0) <= SPEC_LIMITS.envBytes,
@@ -30,9 +36,15 @@ export const Env = z
 export type Env = z.infer<typeof Env>;
 
 /** User inside the sandbox: a name from its /etc/passwd, a uid, or `uid:gid`. */
-export const InitUser = noControl('user').min(1).max(64).regex(/^([A-Za-z_][A-Za-z0-9_.-]*|\d{1,9}(:\d{1,9})?)$/, 'a user is a name, a uid, or uid:gid');
+export const InitUser = noControl('user')
+  .min(1)
+  .max(64)
+  .regex(/^([A-Za-z_][A-Za-z0-9_.-]*|\d{1,9}(:\d{1,9})?)$/, 'a user is a name, a uid, or uid:gid');
 /** Absolute path inside the sandbox. */
-export const GuestPath = noControl('path').min(1).regex(/^\//, 'a path must be absolute').refine((s) => Buffer.byteLength(s) <= SPEC_LIMITS.pathBytes, 'path too long');
+export const GuestPath = noControl('path')
+  .min(1)
+  .regex(/^\//, 'a path must be absolute')
+  .refine((s) => Buffer.byteLength(s) <= SPEC_LIMITS.pathBytes, 'path too long');
 
 /** Hard limits of one sandbox; absent on the wire means the node's default. */
 export const Limits = z.object({
@@ -53,22 +65,39 @@ export type Lives = z.infer<typeof Lives>;
 export const DEFAULT_LIVES = { totalMs: 24 * 3_600_000, idleMs: null } as const;
 
 /** Names of destinations → allowed. Nothing is reachable unless a rule says so (@paper §6.5). */
-export const NetworkRules = z.record(z.string().regex(/^[a-z0-9][a-z0-9._-]*$/).max(253), z.boolean()).refine((r) => Object.keys(r).length <= 256, 'at most 256 rules');
+export const NetworkRules = z
+  .record(
+    z
+      .string()
+      .regex(/^[a-z0-9][a-z0-9._-]*$/)
+      .max(253),
+    z.boolean(),
+  )
+  .refine((r) => Object.keys(r).length <= 256, 'at most 256 rules');
 export type NetworkRules = z.infer<typeof NetworkRules>;
 
 /** What a client sends for each sandbox. Names are resolved by the apiserver. Unknown fields are refused, not ignored. */
 export const SandboxRequest = z.strictObject({
   backend: Backend.default('container'),
   image: z.union([LayerDigest, ImageName]),
-  workspaces: z.array(z.union([LayerDigest, ImageName])).max(SPEC_LIMITS.workspaces).default([]),
-  toolkits: z.array(z.union([LayerDigest, ImageName])).max(SPEC_LIMITS.toolkits).default([]),
+  workspaces: z
+    .array(z.union([LayerDigest, ImageName]))
+    .max(SPEC_LIMITS.workspaces)
+    .default([]),
+  toolkits: z
+    .array(z.union([LayerDigest, ImageName]))
+    .max(SPEC_LIMITS.toolkits)
+    .default([]),
   limits: Limits.partial().strict().default({}),
   lives: Lives.partial().strict().default({}),
   networkRules: NetworkRules.default({}),
   initUser: InitUser.default('root'),
   env: Env.default({}),
   labels: Labels.default({}),
-  hostname: z.string().regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, 'not a host name').optional(),
+  hostname: z
+    .string()
+    .regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, 'not a host name')
+    .optional(),
 });
 export type SandboxRequest = z.infer<typeof SandboxRequest>;
 

@@ -10,7 +10,9 @@ export type BusTarget = { readonly servers: readonly string[]; readonly credenti
 const authenticatorOf = (credentials: BusCredentials | undefined) => {
   if (!credentials) return {};
   const authenticator =
-    'nkeySeed' in credentials ? nkeyAuthenticator(new TextEncoder().encode(credentials.nkeySeed)) : usernamePasswordAuthenticator(credentials.user, credentials.password);
+    'nkeySeed' in credentials
+      ? nkeyAuthenticator(new TextEncoder().encode(credentials.nkeySeed))
+      : usernamePasswordAuthenticator(credentials.user, credentials.password);
   return { authenticator };
 };
 
@@ -27,7 +29,11 @@ export const connectBus = async (target: BusTarget, name: string, log: Log, time
       return connection;
     } catch (cause) {
       if (performance.now() > until)
-        throw DsecError.of('BUS_UNAVAILABLE', `no bus at ${target.servers.join(', ')} within ${timeoutMs / 1000} s: ${(cause as Error).message}. Is nats-server running?`, { cause });
+        throw DsecError.of(
+          'BUS_UNAVAILABLE',
+          `no bus at ${target.servers.join(', ')} within ${timeoutMs / 1000} s: ${(cause as Error).message}. Is nats-server running?`,
+          { cause },
+        );
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
   }
@@ -35,6 +41,7 @@ export const connectBus = async (target: BusTarget, name: string, log: Log, time
 
 const watchStatus = async (connection: NatsConnection, log: Log): Promise<void> => {
   for await (const status of connection.status()) {
-    if (status.type === 'disconnect' || status.type === 'reconnect' || status.type === 'error') log.warn(`bus.${status.type}`, { detail: 'error' in status ? String(status.error) : undefined });
+    if (status.type === 'disconnect' || status.type === 'reconnect' || status.type === 'error')
+      log.warn(`bus.${status.type}`, { detail: 'error' in status ? String(status.error) : undefined });
   }
 };

@@ -35,5 +35,8 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 /** A logger to stderr. Synchronous, so that the last line before a crash is on disk. */
 export const createLog = (role: string, level: LogLevel): Log =>
   wrap(
-    pino({ level, base: { role, pid: process.pid }, timestamp: pino.stdTimeFunctions.isoTime, formatters: { level: (label) => ({ level: label }) } }, pino.destination({ dest: 2, sync: true })),
+    pino(
+      { level, base: { role, pid: process.pid }, timestamp: pino.stdTimeFunctions.isoTime, formatters: { level: (label) => ({ level: label }) } },
+      pino.destination({ dest: 2, sync: true }),
+    ),
   );

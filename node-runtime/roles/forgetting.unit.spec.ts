@@ -9,12 +9,29 @@ import { startForgetting } from './forgetting.ts';
 const shard = '0' as Shard;
 const addressOf = (id: string): ActorAddress => ({ shard, project: 'p' as ProjectName, kind: 'sandbox', home: 'n' as EdgeName, id });
 const commitOf = (id: string, endedAt: number | null): Commit =>
-  ({ v: 1, kind: 'sandbox', actorId: id, version: 1, at: 1, commandId: id, correlationId: id, principal: 'p', lastCommandSequence: 0, schema: 1, events: [{ type: 'E' }], state: { endedAt } }) as unknown as Commit;
+  ({
+    v: 1,
+    kind: 'sandbox',
+    actorId: id,
+    version: 1,
+    at: 1,
+    commandId: id,
+    correlationId: id,
+    principal: 'p',
+    lastCommandSequence: 0,
+    schema: 1,
+    events: [{ type: 'E' }],
+    state: { endedAt },
+  }) as unknown as Commit;
 
 test('forgets what is over long enough, keeps the living and the fresh, and a commit that comes meanwhile wins', async () => {
   const clock = new ManualClock(1_000);
   const eventLog = new MemoryEventLog({ shards: [shard], clock });
-  const endings: [string, number | null][] = [['live', null], ['fresh', 900], ['old', 100]];
+  const endings: [string, number | null][] = [
+    ['live', null],
+    ['fresh', 900],
+    ['old', 100],
+  ];
   for (const [id, endedAt] of endings) await eventLog.append({ address: addressOf(id), commit: commitOf(id, endedAt), expectedSequence: 0, messageId: id });
   const forgetting = startForgetting({
     eventLog,

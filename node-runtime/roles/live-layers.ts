@@ -25,10 +25,14 @@ export const liveLayers = async (config: Config): Promise<ReadonlySet<LayerDiges
   }
   const maybeLive = existsSync(paths.sandboxes) ? readdirSync(paths.sandboxes).filter((id) => existsSync(join(paths.sandboxes, id, 'upper'))) : [];
   if (maybeLive.length === 0) return new Set();
-  throw DsecError.of('HOST_UNFIT', `the platform does not run, and ${maybeLive.length} sandboxes on disk may be live (${maybeLive[0]}, …): start dsec up, then collect again`);
+  throw DsecError.of(
+    'HOST_UNFIT',
+    `the platform does not run, and ${maybeLive.length} sandboxes on disk may be live (${maybeLive[0]}, …): start dsec up, then collect again`,
+  );
 };
 
-const serversFromContext = (file: string): string[] | undefined => (existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as { servers: string[] }).servers : undefined);
+const serversFromContext = (file: string): string[] | undefined =>
+  existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as { servers: string[] }).servers : undefined;
 
 const fromLog = async (config: Config, servers: readonly string[], nkeySeed: string): Promise<ReadonlySet<LayerDigest>> => {
   const connection = await connectBus({ servers, credentials: { nkeySeed } }, 'dsec-image-gc', createLog('gc', 'error'), CONNECT_MS);

@@ -33,7 +33,11 @@ export const SERVED_ROLES = ['apiserver', 'placement', 'edge'] as const;
 export type ServedRole = (typeof SERVED_ROLES)[number];
 
 /** Messages between `dsec up` and its roles. */
-export type FromRole = { readonly type: 'ready' } | { readonly type: 'draining'; readonly left: number } | { readonly type: 'drained' } | { readonly type: 'failed'; readonly code: string; readonly message: string };
+export type FromRole =
+  | { readonly type: 'ready' }
+  | { readonly type: 'draining'; readonly left: number }
+  | { readonly type: 'drained' }
+  | { readonly type: 'failed'; readonly code: string; readonly message: string };
 export type ToRole = { readonly type: 'drain' };
 
 const serversOf = (config: Config): string[] => {
@@ -77,7 +81,13 @@ const apiserver = (config: Config, log: Log): Effect.Effect<null, unknown, Scope
       (p) => p.close(),
     );
     const runner = yield* acquire(
-      () => runProjection({ projection, eventLog: jetStream.eventLog, shards, onError: (e) => log.error('projection.failed', { message: toWireError(e).message }) }),
+      () =>
+        runProjection({
+          projection,
+          eventLog: jetStream.eventLog,
+          shards,
+          onError: (e) => log.error('projection.failed', { message: toWireError(e).message }),
+        }),
       (r) => r.close(),
     );
     // Lists start where the log is; a file that is built anew from a long log may take longer, and says so by `asOf`.

@@ -33,7 +33,9 @@ const junkBytes = fc.uint8Array({ maxLength: 300 });
 const anyJson = fc.json({ maxDepth: 4 }).map((text) => new TextEncoder().encode(text));
 /** Nearly right: a known shape with one field replaced by anything. */
 const nearly = (known: Record<string, unknown>) =>
-  fc.tuple(fc.constantFrom(...Object.keys(known), 'surplus'), fc.anything({ maxDepth: 2 })).map(([field, value]) => JSON.stringify({ ...known, [field]: value }) ?? 'null');
+  fc
+    .tuple(fc.constantFrom(...Object.keys(known), 'surplus'), fc.anything({ maxDepth: 2 }))
+    .map(([field, value]) => JSON.stringify({ ...known, [field]: value }) ?? 'null');
 const apiShapes: Record<string, unknown>[] = [
   { v: 1, key: 'fuzz', count: 1, spec: { image: 'no-such-image' }, timeoutMs: 1_000 },
   { v: 1, ids: [] },
@@ -42,7 +44,14 @@ const apiShapes: Record<string, unknown>[] = [
 ];
 const apiMessage = fc.tuple(
   fc.constantFrom(...Object.keys(API), 'no-such-verb'),
-  fc.oneof(junkBytes, anyJson, fc.constantFrom(...apiShapes).chain(nearly).map((text) => new TextEncoder().encode(text))),
+  fc.oneof(
+    junkBytes,
+    anyJson,
+    fc
+      .constantFrom(...apiShapes)
+      .chain(nearly)
+      .map((text) => new TextEncoder().encode(text)),
+  ),
 );
 const opMessage = fc.tuple(
   fc.constantFrom(...Object.keys(OPS), 'no-such-op'),
@@ -87,8 +96,24 @@ test('the client’s subjects: every message is answered with a typed error or a
 
 test('the platform’s own subjects: commands and beats that nobody understands are dropped, commits are refused or ignored', async () => {
   const command = (data: unknown) => JSON.stringify({ v: 1, id: 'x', at: 1, project: 'default', correlationId: 'x', data });
-  const commandBytes = fc.oneof(junkBytes, anyJson, nearly({ v: 1, id: 'x', at: 1, project: 'default', correlationId: 'x', data: { type: 'StopSandbox' } }).map((t) => new TextEncoder().encode(t)), fc.anything({ maxDepth: 3 }).map((v) => new TextEncoder().encode(command(v))));
-  const target = fc.constantFrom('dsec.cmd.create.0', 'dsec.cmd.edge.node-1._', `dsec.cmd.edge.node-1.sb-0-${'a'.repeat(20)}-node-1`, 'dsec.cmd.edge.node-1.no-id', 'dsec.beat.node-1', 'dsec.beat.ghost', 'dsec.out.0.default.sandbox.node-1.ghost', `dsec.ev.0.default.sandbox.node-1.sb-0-${'b'.repeat(20)}-node-1`, 'dsec.ev.0.default.sandbox.node-1.ghost', `dsec.ev.0.default.request._.rq-0-${'c'.repeat(32)}`);
+  const commandBytes = fc.oneof(
+    junkBytes,
+    anyJson,
+    nearly({ v: 1, id: 'x', at: 1, project: 'default', correlationId: 'x', data: { type: 'StopSandbox' } }).map((t) => new TextEncoder().encode(t)),
+    fc.anything({ maxDepth: 3 }).map((v) => new TextEncoder().encode(command(v))),
+  );
+  const target = fc.constantFrom(
+    'dsec.cmd.create.0',
+    'dsec.cmd.edge.node-1._',
+    `dsec.cmd.edge.node-1.sb-0-${'a'.repeat(20)}-node-1`,
+    'dsec.cmd.edge.node-1.no-id',
+    'dsec.beat.node-1',
+    'dsec.beat.ghost',
+    'dsec.out.0.default.sandbox.node-1.ghost',
+    `dsec.ev.0.default.sandbox.node-1.sb-0-${'b'.repeat(20)}-node-1`,
+    'dsec.ev.0.default.sandbox.node-1.ghost',
+    `dsec.ev.0.default.request._.rq-0-${'c'.repeat(32)}`,
+  );
   await inBatches(fc.tuple(target, commandBytes), MESSAGES / 4, async ([subject, data]) => {
     operator.publish(subject, data);
   });

@@ -91,7 +91,8 @@ describe('groups, lists, histories', () => {
     const life = await dsec.runContainer({ image: 'small' });
     await life.stop();
     const commits = [];
-    for await (const commit of life.events()) commits.push({ version: commit.version, events: commit.events.map((e) => e.type), status: (commit.state as { status: string }).status });
+    for await (const commit of life.events())
+      commits.push({ version: commit.version, events: commit.events.map((e) => e.type), status: (commit.state as { status: string }).status });
     expect(commits).toEqual([
       { version: 1, events: ['SandboxAdmitted', 'SandboxPreparing', 'SandboxStarting'], status: 'starting' },
       { version: 2, events: ['SandboxStarted'], status: 'running' },
@@ -154,7 +155,9 @@ describe('bad input', () => {
 
   test('a sandbox of another project is not found, and the bus itself lets nobody ask', async () => {
     const mine = await connect({ contextFile: host.platform.contextFile });
-    await expect(refusal(mine.sandbox(box.id.replace('node-1', 'node-2')).exec(['true'], { timeoutMs: 1_000, signal: AbortSignal.timeout(3_000) }))).resolves.toMatchObject({ name: 'DsecError' });
+    await expect(
+      refusal(mine.sandbox(box.id.replace('node-1', 'node-2')).exec(['true'], { timeoutMs: 1_000, signal: AbortSignal.timeout(3_000) })),
+    ).resolves.toMatchObject({ name: 'DsecError' });
     await mine.close();
   });
 });

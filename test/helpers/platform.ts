@@ -9,7 +9,48 @@ import { createLog, type LogLevel } from '#runtime/log/log.ts';
 import { type Platform, startPlatform } from '#runtime/roles/up/platform.ts';
 
 /** Programs of the small base layer: one static busybox under many names. */
-const APPLETS = ['sh', 'true', 'false', 'cat', 'echo', 'ls', 'sleep', 'seq', 'head', 'tail', 'tr', 'wc', 'grep', 'sha256sum', 'awk', 'printf', 'kill', 'setsid', 'touch', 'chmod', 'mkdir', 'rm', 'id', 'env', 'pwd', 'ps', 'dd', 'yes', 'date', 'hostname', 'mount', 'nohup', 'sed', 'stat', 'find', 'sort', 'cp', 'ln', 'mknod', 'test'];
+const APPLETS = [
+  'sh',
+  'true',
+  'false',
+  'cat',
+  'echo',
+  'ls',
+  'sleep',
+  'seq',
+  'head',
+  'tail',
+  'tr',
+  'wc',
+  'grep',
+  'sha256sum',
+  'awk',
+  'printf',
+  'kill',
+  'setsid',
+  'touch',
+  'chmod',
+  'mkdir',
+  'rm',
+  'id',
+  'env',
+  'pwd',
+  'ps',
+  'dd',
+  'yes',
+  'date',
+  'hostname',
+  'mount',
+  'nohup',
+  'sed',
+  'stat',
+  'find',
+  'sort',
+  'cp',
+  'ln',
+  'mknod',
+  'test',
+];
 
 /** Makes the root file system that the small base layer holds. */
 export const makeBusyboxRoot = (dir: string): void => {
@@ -35,7 +76,9 @@ export const startTestPlatform = async (options: { overrides?: Partial<ConfigInp
   const dir = mkdtempSync(join(tmpdir(), 'dsec-t-'));
   const logFile = join(dir, 'roles.log');
   const level = options.logLevel ?? 'info';
-  const config = loadConfig({ flags: { dataDir: join(dir, 'data'), runDir: join(dir, 'run'), edgeName: 'node-1' as ConfigInput['edgeName'], logLevel: level, ...options.overrides } });
+  const config = loadConfig({
+    flags: { dataDir: join(dir, 'data'), runDir: join(dir, 'run'), edgeName: 'node-1' as ConfigInput['edgeName'], logLevel: level, ...options.overrides },
+  });
   const store = new PosixLayerStore({ dir: pathsOf(config).layers });
   makeBusyboxRoot(join(dir, 'root'));
   await buildLayer(store, { name: 'small', kind: 'base', source: { type: 'directory', path: join(dir, 'root') } });

@@ -2,7 +2,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LayerDigest } from '#bus/ids.ts';
-import { LauncherClient } from '#runtime/launcher/client.ts';
+import type { LauncherClient } from '#runtime/launcher/client.ts';
 import { ensureLauncher } from '#runtime/launcher/process.ts';
 import { projectRoot } from '#runtime/project-root.ts';
 
@@ -11,7 +11,13 @@ export type BareLauncher = { launch(): Promise<{ readonly ms: number; destroy():
 export const openBareLauncher = async (dir: string, digest: LayerDigest, image: string): Promise<BareLauncher> => {
   const runDir = join(dir, 'bare');
   mkdirSync(join(runDir, 's'), { recursive: true });
-  const client: LauncherClient = await ensureLauncher({ runDir, cgroupName: `dsec-bare-${process.pid}`, trashDir: join(dir, 'bare-trash'), epoch: 1, binDir: join(projectRoot(), 'build/native') });
+  const client: LauncherClient = await ensureLauncher({
+    runDir,
+    cgroupName: `dsec-bare-${process.pid}`,
+    trashDir: join(dir, 'bare-trash'),
+    epoch: 1,
+    binDir: join(projectRoot(), 'build/native'),
+  });
   await client.mountImage(digest, image);
   let next = 0;
   return {
@@ -22,7 +28,18 @@ export const openBareLauncher = async (dir: string, digest: LayerDigest, image: 
       const id = `sb-0-${n.toString(16).padStart(20, '0')}-bare`;
       const paths = { upper: join(box, 'upper'), work: join(box, 'work'), socket: join(runDir, 's', `${n}.sock`) };
       const startedAt = performance.now();
-      await client.launch({ id, hostname: 'bare', slot: n % 1_000, layers: [digest], execDir: join(box, 'exec'), memoryMiB: 256, cpuMillis: 1_000, pids: 128, lifeSeconds: 600, ...paths });
+      await client.launch({
+        id,
+        hostname: 'bare',
+        slot: n % 1_000,
+        layers: [digest],
+        execDir: join(box, 'exec'),
+        memoryMiB: 256,
+        cpuMillis: 1_000,
+        pids: 128,
+        lifeSeconds: 600,
+        ...paths,
+      });
       const ms = performance.now() - startedAt;
       return { ms, destroy: () => client.destroy({ id, ...paths }) };
     },

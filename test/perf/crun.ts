@@ -68,7 +68,9 @@ export const openCrun = (rootfs: string): Crun => {
     },
     cycle: async () => {
       const id = `c${next++}`;
-      await ask(`${crun} create -b ${dir}/live ${id} </dev/null >/dev/null && ${crun} start ${id} && ${crun} exec ${id} /bin/true </dev/null && ${crun} delete -f ${id}`);
+      await ask(
+        `${crun} create -b ${dir}/live ${id} </dev/null >/dev/null && ${crun} start ${id} && ${crun} exec ${id} /bin/true </dev/null && ${crun} delete -f ${id}`,
+      );
     },
     close: () => {
       shell.stdin?.end();

@@ -25,7 +25,11 @@ const machine = () => ({
 });
 
 /** Runs a benchmark, prints its figures beside their targets, and writes `test/perf/results/<name>.json`. */
-export const runBench = async (name: string, targets: Readonly<Record<string, string>>, measure: (say: (line: string) => void) => Promise<Figures>): Promise<void> => {
+export const runBench = async (
+  name: string,
+  targets: Readonly<Record<string, string>>,
+  measure: (say: (line: string) => void) => Promise<Figures>,
+): Promise<void> => {
   const say = (line: string) => process.stderr.write(`${name}: ${line}\n`);
   const figures = Object.fromEntries(Object.entries(await measure(say)).map(([key, value]) => [key, round(value)]));
   const table = new Table({ head: ['figure', 'measured', 'target'], style: { head: [], border: [] } });

@@ -34,7 +34,9 @@ await runBench('rehydrate', { seconds: '≤ 3', secondsLongHistory: '≤ 1.3 × 
   const test = await startTestPlatform({ logLevel: 'warn' });
   try {
     const dsec = await connect({ contextFile: test.platform.contextFile });
-    const created = await timed(() => dsec.runContainers({ image: 'small', memoryLimitMb: 64, pidsLimit: 32, ttlTotal: 7_200 }, { count: SANDBOXES, timeoutMs: 300_000 }));
+    const created = await timed(() =>
+      dsec.runContainers({ image: 'small', memoryLimitMb: 64, pidsLimit: 32, ttlTotal: 7_200 }, { count: SANDBOXES, timeoutMs: 300_000 }),
+    );
     const boxes = created.value.sandboxes;
     if (boxes.length !== SANDBOXES) throw new Error(`${boxes.length} of ${SANDBOXES} run`);
     say(`${SANDBOXES} created in ${(created.ms / 1_000).toFixed(1)} s`);

@@ -98,7 +98,13 @@ export class ContainerBackend implements SandboxBackend {
 
   /** Reads what an ended sandbox left, while its logs are kept. */
   endedChronus(sandbox: SandboxState): Chronus | undefined {
-    return existsSync(join(this.#dir(sandbox.id), 'exec')) ? this.#newChronus(sandbox, () => {}, () => {}) : undefined;
+    return existsSync(join(this.#dir(sandbox.id), 'exec'))
+      ? this.#newChronus(
+          sandbox,
+          () => {},
+          () => {},
+        )
+      : undefined;
   }
 
   async ensureDestroyed(sandbox: SandboxState): Promise<void> {
@@ -194,7 +200,10 @@ export class ContainerBackend implements SandboxBackend {
 const uniquePart = (id: SandboxId): string => id.split('-')[2] ?? id;
 
 const goneError = ({ id }: SandboxState): WireError =>
-  wireError('SANDBOX_FAILED', `sandbox ${id} ended by itself: its first process is gone (killed from outside, or its life ran out on the node)`, { fault: 'infra', retry: 'later' });
+  wireError('SANDBOX_FAILED', `sandbox ${id} ended by itself: its first process is gone (killed from outside, or its life ran out on the node)`, {
+    fault: 'infra',
+    retry: 'later',
+  });
 
 const notYet = (what: string, { id }: SandboxState): DsecError =>
   DsecError.of('NOT_SUPPORTED', `${what} is not supported by the container backend of this version; sandbox ${id} goes on unchanged`);

@@ -62,14 +62,20 @@ const answer = async (verbs: Verbs, message: Msg, log: Log): Promise<Uint8Array>
     return encode('answer', { ok: true, data } satisfies ApiAnswer);
   } catch (thrown) {
     const error = toWireError(thrown);
-    log.info('api.refused', { verb: verb.slice(0, 64), code: error.code, message: error.message.slice(0, 300), durationMs: Math.round(performance.now() - startedAt) });
+    log.info('api.refused', {
+      verb: verb.slice(0, 64),
+      code: error.code,
+      message: error.message.slice(0, 300),
+      durationMs: Math.round(performance.now() - startedAt),
+    });
     return encode('answer', failure(thrown));
   }
 };
 
 const call = async (verbs: Verbs, message: Msg, target: ReturnType<typeof parseApiSubject>): Promise<unknown> => {
   const project = ProjectName.safeParse(target?.project);
-  if (!target || !project.success) throw DsecError.of('INVALID_ARGUMENT', 'the subject names no project: project names are lower-case letters, digits, "-" and "_"');
+  if (!target || !project.success)
+    throw DsecError.of('INVALID_ARGUMENT', 'the subject names no project: project names are lower-case letters, digits, "-" and "_"');
   if (project.data === SYSTEM_PROJECT) throw DsecError.of('FORBIDDEN', `project ${SYSTEM_PROJECT} is the platform's own`);
   if (!isApiVerb(target.verb)) throw DsecError.of('UNKNOWN_VERB', `there is no verb ${target.verb.slice(0, 64)}; known: ${Object.keys(API).join(', ')}`);
   const request = parseRequest(target.verb, message.data);
@@ -87,7 +93,8 @@ const parseRequest = (verb: ApiVerb, data: Uint8Array): unknown => {
   }
   if (raw === null || typeof raw !== 'object' || Array.isArray(raw)) throw DsecError.of('MALFORMED_MESSAGE', `${verb}: the request is not a JSON object`);
   const version = (raw as { v?: unknown }).v;
-  if (version !== 1) throw DsecError.of('UNSUPPORTED_VERSION', `${verb}: request version ${JSON.stringify(version)?.slice(0, 40)} is not known; this platform speaks version 1`);
+  if (version !== 1)
+    throw DsecError.of('UNSUPPORTED_VERSION', `${verb}: request version ${JSON.stringify(version)?.slice(0, 40)} is not known; this platform speaks version 1`);
   const parsed = API[verb].request.safeParse(raw);
   if (!parsed.success) throw invalid('INVALID_ARGUMENT', verb, parsed.error);
   return parsed.data;

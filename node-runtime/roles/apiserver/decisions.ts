@@ -57,7 +57,8 @@ export class Decisions {
   }
 }
 
-export const commandDeadline = (clock: Clock): CommandEnvelope['deadlineAt'] => (clock.now() + APISERVER_LIMITS.commandDeadlineMs) as CommandEnvelope['deadlineAt'];
+export const commandDeadline = (clock: Clock): CommandEnvelope['deadlineAt'] =>
+  (clock.now() + APISERVER_LIMITS.commandDeadlineMs) as CommandEnvelope['deadlineAt'];
 
 const parseJson = (bytes: Uint8Array): unknown => {
   try {

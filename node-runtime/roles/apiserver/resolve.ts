@@ -29,8 +29,12 @@ export const resolveSpec = async (request: SandboxRequest, resolve: ResolveLayer
   };
   const bytes = Buffer.byteLength(JSON.stringify(spec));
   if (bytes > WIRE_LIMITS.maxSpecBytes)
-    throw DsecError.of('PAYLOAD_TOO_LARGE', `spec: labels, env and layers together have ${bytes} bytes; the limit is ${WIRE_LIMITS.maxSpecBytes}. Put large values into a file`, {
-      details: { field: 'spec', bytes, limitBytes: WIRE_LIMITS.maxSpecBytes },
-    });
+    throw DsecError.of(
+      'PAYLOAD_TOO_LARGE',
+      `spec: labels, env and layers together have ${bytes} bytes; the limit is ${WIRE_LIMITS.maxSpecBytes}. Put large values into a file`,
+      {
+        details: { field: 'spec', bytes, limitBytes: WIRE_LIMITS.maxSpecBytes },
+      },
+    );
   return spec;
 };

@@ -74,7 +74,17 @@ const create = async (o: VerbsOptions, request: ApiParsed<'create'>, { project, 
     deadlineAt: addMs(now, request.timeoutMs),
   };
   const id = messageIdOf(project, requestId, 'place', bodyHash);
-  const envelope: CommandEnvelope = { v: 1, id, at: now, project, principal, correlationId: requestId, deadlineAt: data.deadlineAt, data, ...(traceparent ? { traceparent } : {}) };
+  const envelope: CommandEnvelope = {
+    v: 1,
+    id,
+    at: now,
+    project,
+    principal,
+    correlationId: requestId,
+    deadlineAt: data.deadlineAt,
+    data,
+    ...(traceparent ? { traceparent } : {}),
+  };
   // Storing is harmless when the key is known, so both go out together: one round trip, not two.
   await Promise.all([isKnown(o, project, requestId, bodyHash), o.decisions.store(createLaneSubject(laneOf(requestId, o.laneCount)), envelope)]);
   return { requestId, bodyHash };
@@ -86,8 +96,11 @@ const isKnown = async (o: VerbsOptions, project: ProjectName, requestId: Request
   if (!stored) return false;
   const state = stored.commit.state as unknown as RequestState;
   if (state.bodyHash !== bodyHash)
-    throw DsecError.of('KEY_CONFLICT', `key ${state.key} already names a create with another body; use a new key for a new request`, { details: { requestId, key: state.key } });
-  if (state.keyExpiresAt <= o.clock.now()) throw DsecError.of('KEY_EXPIRED', `key ${state.key} named a create that is too old to be answered; use a new key`, { details: { requestId } });
+    throw DsecError.of('KEY_CONFLICT', `key ${state.key} already names a create with another body; use a new key for a new request`, {
+      details: { requestId, key: state.key },
+    });
+  if (state.keyExpiresAt <= o.clock.now())
+    throw DsecError.of('KEY_EXPIRED', `key ${state.key} named a create that is too old to be answered; use a new key`, { details: { requestId } });
   return true;
 };
 
@@ -97,7 +110,11 @@ const newest = async (o: VerbsOptions, project: ProjectName, id: SandboxId): Pro
   return stored ? viewOf(stored) : null;
 };
 
-const viewOf = ({ commit, sequence }: StoredCommit): SandboxView => ({ version: commit.version, streamSequence: sequence, state: SandboxState.parse(commit.state) });
+const viewOf = ({ commit, sequence }: StoredCommit): SandboxView => ({
+  version: commit.version,
+  streamSequence: sequence,
+  state: SandboxState.parse(commit.state),
+});
 
 const list = async (o: VerbsOptions, { labels, statuses, after, limit, atLeast }: ApiParsed<'list'>, { project }: Caller) => {
   await o.projection.waitFor(atLeast, APISERVER_LIMITS.atLeastWaitMs);
@@ -135,4 +152,3 @@ const events = async (o: VerbsOptions, { id, afterVersion, limit }: ApiParsed<'e
   }
   return { commits: page.map(({ commit, sequence }) => ({ ...commit, streamSequence: sequence })), more: page.length < stored.length };
 };
-

@@ -53,7 +53,8 @@ export class ActorDriver<S extends object, C extends { readonly type: string }, 
 
   /** Gives a command to an actor; resolves when the decision is durable (or needs no commit). Never rejects. */
   submit(address: ActorAddress, command: C, meta: CommandMeta): Promise<CommandResult> {
-    if (this.#closed) return Promise.resolve({ ok: false, error: toWireError(DsecError.of('EDGE_UNAVAILABLE', 'this process is shutting down; repeat with the same key')) });
+    if (this.#closed)
+      return Promise.resolve({ ok: false, error: toWireError(DsecError.of('EDGE_UNAVAILABLE', 'this process is shutting down; repeat with the same key')) });
     return new Promise((resolve) => {
       const token = this.#nextToken++;
       this.#waiting.set(token, resolve);
@@ -88,7 +89,8 @@ export class ActorDriver<S extends object, C extends { readonly type: string }, 
     }
     for (const timer of this.#retries) clearTimeout(timer);
     this.#work.clear();
-    for (const resolve of this.#waiting.values()) resolve({ ok: false, error: toWireError(DsecError.of('EDGE_UNAVAILABLE', 'this process is shutting down; repeat with the same key')) });
+    for (const resolve of this.#waiting.values())
+      resolve({ ok: false, error: toWireError(DsecError.of('EDGE_UNAVAILABLE', 'this process is shutting down; repeat with the same key')) });
     this.#waiting.clear();
   }
 
@@ -135,7 +137,12 @@ export class ActorDriver<S extends object, C extends { readonly type: string }, 
       );
     if (repetition === 0) void send();
     else {
-      this.#options.log.warn('append.repeated', { actorId: request.address.id, version: request.commit.version, commandId: request.commit.commandId, repetition });
+      this.#options.log.warn('append.repeated', {
+        actorId: request.address.id,
+        version: request.commit.version,
+        commandId: request.commit.commandId,
+        repetition,
+      });
       this.#later(backoffMs(repetition, DRIVER_LIMITS.appendRetryMinMs, DRIVER_LIMITS.appendRetryMaxMs), send);
     }
   }
@@ -189,7 +196,14 @@ export class ActorDriver<S extends object, C extends { readonly type: string }, 
 
   #reportMeta(effect: F, stored: StoredCommit): CommandMeta {
     const { commandId, correlationId, principal, traceparent } = stored.commit;
-    return { commandId: `${stored.commit.actorId}:${effect.key}:${stored.commit.version}`, correlationId, causationId: commandId, principal, traceparent, at: this.#options.clock.now() };
+    return {
+      commandId: `${stored.commit.actorId}:${effect.key}:${stored.commit.version}`,
+      correlationId,
+      causationId: commandId,
+      principal,
+      traceparent,
+      at: this.#options.clock.now(),
+    };
   }
 
   /** One timer per actor, at its nearest deadline. */

@@ -77,7 +77,8 @@ export class Admission {
         : `${what}: ${asked} asked for, ${free} of ${total} free on this node; stop sandboxes or try again later`;
       return wireError('NODE_FULL', message, { details: { dimension: what, asked, free, total }, retry: never ? 'never' : 'later' });
     };
-    const check = (what: string, asked: number, usedNow: number, total: number) => (usedNow + asked > total ? full(what, asked, total - usedNow, total) : undefined);
+    const check = (what: string, asked: number, usedNow: number, total: number) =>
+      usedNow + asked > total ? full(what, asked, total - usedNow, total) : undefined;
     return (
       check('sandboxes', 1, used.sandboxes, c.sandboxes) ??
       check('memoryMiB', limits.memoryMiB, used.memoryMiB, c.memoryMiB) ??

@@ -6,7 +6,8 @@ import type { SandboxSpec } from '#bus/sandbox/spec.ts';
 import { Admission } from './admission.ts';
 
 const capacity = { sandboxes: 4, memoryMiB: 1_000, cpuMillis: 64_000, pids: 1_000, descriptors: 100 } as Capacity;
-const spec = (limits: { memoryMiB?: number; cpuMillis?: number; pids?: number } = {}): SandboxSpec => ({ limits: { memoryMiB: 100, cpuMillis: 100, pids: 10, ...limits } }) as unknown as SandboxSpec;
+const spec = (limits: { memoryMiB?: number; cpuMillis?: number; pids?: number } = {}): SandboxSpec =>
+  ({ limits: { memoryMiB: 100, cpuMillis: 100, pids: 10, ...limits } }) as unknown as SandboxSpec;
 const id = (n: number): SandboxId => `sb-0-${n.toString(16).padStart(20, '0')}-node` as SandboxId;
 
 describe('Admission', () => {

@@ -17,7 +17,11 @@ const pidLimit = (): number => Number.parseInt(readFileSync('/proc/sys/kernel/pi
 export const nodeCapacity = (config: Pick<Config, 'maxSandboxes' | 'memoryMiB'>): Capacity => {
   const descriptors = Math.max(0, descriptorLimit() - EDGE_LIMITS.descriptorReserve);
   const memoryMiB = config.memoryMiB ?? Math.max(0, Math.floor(totalmem() / 1024 / 1024) - EDGE_LIMITS.memoryReserveMiB) * EDGE_LIMITS.memoryOvercommit;
-  const sandboxes = Math.min(config.maxSandboxes ?? EDGE_LIMITS.sandboxesMax, EDGE_LIMITS.slotsMax, Math.floor(descriptors / EDGE_LIMITS.descriptorsPerSandbox));
+  const sandboxes = Math.min(
+    config.maxSandboxes ?? EDGE_LIMITS.sandboxesMax,
+    EDGE_LIMITS.slotsMax,
+    Math.floor(descriptors / EDGE_LIMITS.descriptorsPerSandbox),
+  );
   return {
     sandboxes,
     memoryMiB: memoryMiB as MiB,

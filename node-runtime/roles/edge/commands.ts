@@ -44,8 +44,9 @@ export type EdgeCommandsOptions = {
 
 /** Starts consuming. The consumer is made anew, so that what an earlier process left unacknowledged comes back in order. */
 export const consumeEdgeCommands = (options: EdgeCommandsOptions): Promise<CommandConsumer> =>
-  options.queue.consume({ name: `edge-${options.edge}`, filter: edgeCommandFilter(options.edge), fresh: true, maxInFlight: EDGE_LIMITS.commandsInFlight }, (delivery) =>
-    new EdgeCommand(options, delivery).handle(),
+  options.queue.consume(
+    { name: `edge-${options.edge}`, filter: edgeCommandFilter(options.edge), fresh: true, maxInFlight: EDGE_LIMITS.commandsInFlight },
+    (delivery) => new EdgeCommand(options, delivery).handle(),
   );
 
 type Item = LaunchSandboxes['items'][number];
@@ -103,7 +104,9 @@ class EdgeCommand {
   #refusalOfBatch(envelope: CommandEnvelope, batch: LaunchSandboxes): WireError | null {
     const { edge } = this.#o;
     if (envelope.deadlineAt !== undefined && envelope.deadlineAt < this.#o.clock.now())
-      return wireError('DEADLINE_EXCEEDED', `the create reached node ${edge} after its deadline; create again with a longer timeout`, { outcome: 'not_applied' });
+      return wireError('DEADLINE_EXCEEDED', `the create reached node ${edge} after its deadline; create again with a longer timeout`, {
+        outcome: 'not_applied',
+      });
     if (!this.#o.accepting()) return wireError('EDGE_FENCED', `node ${edge} takes no new sandboxes now (draining, or its lease is not renewed)`);
     if (batch.spec.backend !== 'container') return wireError('NOT_SUPPORTED', `backend ${batch.spec.backend} is not available on node ${edge}; use container`);
     const missing = this.#o.missingLayer(batch.spec);
@@ -127,7 +130,14 @@ class EdgeCommand {
   }
 
   async #refuse(envelope: CommandEnvelope, batch: LaunchSandboxes, item: Item, error: WireError): Promise<WireError | null> {
-    const refused: z.infer<typeof ReportRefused> = { type: 'ReportRefused', project: envelope.project, requestId: batch.requestId, index: item.index, attempt: item.attempt, error };
+    const refused: z.infer<typeof ReportRefused> = {
+      type: 'ReportRefused',
+      project: envelope.project,
+      requestId: batch.requestId,
+      index: item.index,
+      attempt: item.attempt,
+      error,
+    };
     const id = `${envelope.project}:${batch.requestId}:refused:${item.index}:${item.attempt}`;
     const report: CommandEnvelope = { ...envelope, id, at: this.#o.clock.now(), causationId: envelope.id, replyTo: undefined, data: refused };
     const lane = laneOf(batch.requestId, this.#o.laneCount);
@@ -145,7 +155,10 @@ class EdgeCommand {
     if (!parsed.success) throw invalid('MALFORMED_MESSAGE', `command ${String(envelope.data.type).slice(0, 64)}`, parsed.error);
     const command = parsed.data;
     if (envelope.deadlineAt !== undefined && envelope.deadlineAt < this.#o.clock.now()) {
-      this.#reply(envelope, { ok: false, error: wireError('DEADLINE_EXCEEDED', `${command.type} reached node ${this.#o.edge} after its deadline`, { outcome: 'not_applied' }) });
+      this.#reply(envelope, {
+        ok: false,
+        error: wireError('DEADLINE_EXCEEDED', `${command.type} reached node ${this.#o.edge} after its deadline`, { outcome: 'not_applied' }),
+      });
       this.#delivery.ack();
       return;
     }

@@ -60,7 +60,6 @@ export interface Edge {
   readonly liveSandboxes: () => number;
 }
 
-
 /** Everything an Edge holds, released in reverse order when the scope ends. Live sandboxes are not released: they go on. */
 export const startEdge = (o: EdgeOptions): Effect.Effect<Edge, unknown, Scope.Scope> =>
   Effect.gen(function* () {
@@ -147,7 +146,9 @@ export const startEdge = (o: EdgeOptions): Effect.Effect<Edge, unknown, Scope.Sc
             activityAt: backend.activityAt(state.id) as TimestampMs,
           }),
           dueAt: (deadline, state) =>
-            deadline.kind === 'idle' && state.spec.lives.idleMs !== null ? Math.max(deadline.at, backend.activityAt(state.id) + state.spec.lives.idleMs) : deadline.at,
+            deadline.kind === 'idle' && state.spec.lives.idleMs !== null
+              ? Math.max(deadline.at, backend.activityAt(state.id) + state.spec.lives.idleMs)
+              : deadline.at,
           onAdopted: (state, stored, over) => {
             log.debug('sandbox.committed', { actorId: state.id, version: stored.commit.version, status: state.status, commandId: stored.commit.commandId });
             if (!over) {
@@ -178,7 +179,12 @@ export const startEdge = (o: EdgeOptions): Effect.Effect<Edge, unknown, Scope.Sc
       const known = new Set(desired.map((s) => s.address.id));
       const unknown = [...present].filter((id) => !known.has(id));
       await Promise.all(unknown.map((id) => backend.destroyUnknown(id)));
-      log.info('edge.rehydrated', { sandboxes: desired.length, present: present.size, orphansEnded: unknown.length, durationMs: Math.round(performance.now() - startedAt) });
+      log.info('edge.rehydrated', {
+        sandboxes: desired.length,
+        present: present.size,
+        orphansEnded: unknown.length,
+        durationMs: Math.round(performance.now() - startedAt),
+      });
     }
 
     // Doors ----------------------------------------------------------------------------------------------------
@@ -220,7 +226,17 @@ export const startEdge = (o: EdgeOptions): Effect.Effect<Edge, unknown, Scope.Sc
       return counts;
     };
     yield* acquire(
-      () => startBeats({ edge: config.edgeName, generation, connection: o.connection, capacity, used: () => admission.used(), accepting, running: runningByProject, clock }),
+      () =>
+        startBeats({
+          edge: config.edgeName,
+          generation,
+          connection: o.connection,
+          capacity,
+          used: () => admission.used(),
+          accepting,
+          running: runningByProject,
+          clock,
+        }),
       (beats) => beats.stop(),
     );
     yield* acquire(
@@ -256,7 +272,11 @@ export const startEdge = (o: EdgeOptions): Effect.Effect<Edge, unknown, Scope.Sc
         });
         for (const { id, project } of live.values()) {
           const commandId = `${id}:edge_shutdown:${generation}`;
-          void driver.submit(sandboxAddress(project, id), { type: 'StopSandbox', reason }, { commandId, correlationId: commandId, principal: 'platform', at: clock.now() });
+          void driver.submit(
+            sandboxAddress(project, id),
+            { type: 'StopSandbox', reason },
+            { commandId, correlationId: commandId, principal: 'platform', at: clock.now() },
+          );
         }
         const ticker = setInterval(() => reportLeft(live.size), 500);
         await empty;
@@ -275,4 +295,3 @@ const mounterOf = (launcher: () => Promise<LauncherClient>): ImageMounter => ({
 });
 
 const isLive = ({ commit }: StoredCommit): boolean => !ENDED_STATUSES.has((commit.state as unknown as SandboxState).status);
-

@@ -13,7 +13,10 @@ export const sandboxEffectRunner =
       case 'ensurePrepared':
         return { type: 'ReportPrepared' }; // images are mounted with the launch; nothing is fetched from off the node yet
       case 'ensureLaunched':
-        return finalOr((error) => ({ type: 'ReportFailed', error }), async () => ({ type: 'ReportStarted', ...(await backend.ensureLaunched(state, signal)) }));
+        return finalOr(
+          (error) => ({ type: 'ReportFailed', error }),
+          async () => ({ type: 'ReportStarted', ...(await backend.ensureLaunched(state, signal)) }),
+        );
       case 'ensureAttached': {
         const gone = await backend.watch(state, signal);
         return gone ? { type: 'ReportExited', error: gone } : null;

@@ -57,10 +57,17 @@ export class Lease {
   async acquire(): Promise<number> {
     const sentAtMs = this.#o.clock.monotonicMs();
     const { capacity } = this.#o;
-    const result = await this.#submit({ type: 'RegisterEdge', capacity, backends: ['container'], leaseMs: EDGE_LIMITS.leaseMs as DurationMs, instance: this.#instance });
+    const result = await this.#submit({
+      type: 'RegisterEdge',
+      capacity,
+      backends: ['container'],
+      leaseMs: EDGE_LIMITS.leaseMs as DurationMs,
+      instance: this.#instance,
+    });
     if (!result.ok) throw new DsecError(result.error);
     const held = this.#o.driver.peek(edgeAddress(this.#o.edge));
-    if (!held || held.state.instance !== this.#instance) throw DsecError.of('EDGE_FENCED', `another process has just registered as node ${this.#o.edge}; give one of them another edgeName`);
+    if (!held || held.state.instance !== this.#instance)
+      throw DsecError.of('EDGE_FENCED', `another process has just registered as node ${this.#o.edge}; give one of them another edgeName`);
     this.#generation = held.state.generation;
     this.#renewedAtMs = sentAtMs;
     this.#timer = setInterval(() => this.#tick(), EDGE_LIMITS.leaseRenewMs / 10);
@@ -90,7 +97,12 @@ export class Lease {
   async #renew(): Promise<void> {
     this.#renewing = true;
     const sentAtMs = this.#o.clock.monotonicMs();
-    const result = await this.#submit({ type: 'RenewLease', generation: this.#generation, instance: this.#instance, leaseMs: EDGE_LIMITS.leaseMs as DurationMs });
+    const result = await this.#submit({
+      type: 'RenewLease',
+      generation: this.#generation,
+      instance: this.#instance,
+      leaseMs: EDGE_LIMITS.leaseMs as DurationMs,
+    });
     this.#renewing = false;
     if (result.ok) {
       this.#renewedAtMs = sentAtMs;

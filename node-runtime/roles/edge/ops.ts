@@ -108,7 +108,11 @@ const handlerFor = async (options: OpsOptions, project: ProjectName, id: Sandbox
     });
   }
   const live = state.status === 'running' ? await options.live(id) : undefined;
-  if (!live) throw DsecError.of('INVALID_STATE', `sandbox ${id} is ${state.status}, not running yet; try again when it is`, { retry: 'later', details: { status: state.status } });
+  if (!live)
+    throw DsecError.of('INVALID_STATE', `sandbox ${id} is ${state.status}, not running yet; try again when it is`, {
+      retry: 'later',
+      details: { status: state.status },
+    });
   return live;
 };
 

@@ -137,7 +137,9 @@ export class Placement {
     const state = this.#driver.peek(address)?.state ?? ((await this.#o.eventLog.last(address))?.commit.state as RequestState | undefined);
     const exclude = state?.items[command.index]?.refusedBy ?? [];
     const last = state?.items[command.index]?.edge;
-    const choice = state ? (choose({ spec: state.spec, count: 1, fleet: this.#fleet.view(now), seed, exclude: last ? [...exclude, last] : exclude })[0] ?? null) : null;
+    const choice = state
+      ? (choose({ spec: state.spec, count: 1, fleet: this.#fleet.view(now), seed, exclude: last ? [...exclude, last] : exclude })[0] ?? null)
+      : null;
     return { ...command, choice };
   }
 
@@ -151,7 +153,15 @@ export class Placement {
     const items = assignments.map(({ sandboxId, index, attempt }) => ({ sandboxId, index, attempt }));
     const data: LaunchSandboxes = { type: 'LaunchSandboxes', requestId: state.id, spec: state.spec, items };
     const id = messageIdOf(state.project, state.id, key);
-    const forwarded: CommandEnvelope = { ...envelope, id, at: this.#o.clock.now(), deadlineAt: state.deadlineAt, causationId: envelope.id, replyTo: undefined, data };
+    const forwarded: CommandEnvelope = {
+      ...envelope,
+      id,
+      at: this.#o.clock.now(),
+      deadlineAt: state.deadlineAt,
+      causationId: envelope.id,
+      replyTo: undefined,
+      data,
+    };
     const outcome = await this.#o.queue.enqueue(edgeCommandSubject(edge, '_'), id, encode('LaunchSandboxes', forwarded));
     if (outcome.outcome !== 'applied') throw new DsecError(outcome.error);
   }

@@ -74,7 +74,10 @@ export class RoleChild {
   #spawn(): Promise<void> {
     const { roles, program, configFile, stderr, log } = this.#o;
     this.#startedAtMs = performance.now();
-    const child = spawn(process.execPath, ['--enable-source-maps', program, 'serve', ...roles, '--config', configFile], { stdio: ['ignore', 'ignore', stderr, 'ipc'], serialization: 'json' });
+    const child = spawn(process.execPath, ['--enable-source-maps', program, 'serve', ...roles, '--config', configFile], {
+      stdio: ['ignore', 'ignore', stderr, 'ipc'],
+      serialization: 'json',
+    });
     this.#child = child;
     return new Promise((resolve, reject) => {
       let ready = false;

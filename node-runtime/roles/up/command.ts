@@ -6,7 +6,17 @@ import { createLog } from '../../log/log.ts';
 import { SERVED_ROLES, type ServedRole, serve } from '../serve.ts';
 import { startPlatform } from './platform.ts';
 
-type UpFlags = { config?: string; dataDir?: string; runDir?: string; edgeName?: string; project?: string; logLevel?: ConfigInput['logLevel']; maxSandboxes?: string; keepSandboxes?: boolean; printConfig?: boolean };
+type UpFlags = {
+  config?: string;
+  dataDir?: string;
+  runDir?: string;
+  edgeName?: string;
+  project?: string;
+  logLevel?: ConfigInput['logLevel'];
+  maxSandboxes?: string;
+  keepSandboxes?: boolean;
+  printConfig?: boolean;
+};
 
 const flagsOf = ({ dataDir, runDir, edgeName, project, logLevel, maxSandboxes }: UpFlags): Partial<ConfigInput> => ({
   ...(dataDir === undefined ? {} : { dataDir }),

@@ -55,7 +55,8 @@ type Parts = Omit<Platform, 'close' | 'closeKeepingSandboxes'>;
 const program = (o: PlatformOptions, progress: (message: string) => void, ending: { drain: boolean }): Effect.Effect<Parts, unknown, Scope.Scope> =>
   Effect.gen(function* () {
     const { config, log } = o;
-    if (process.getuid?.() !== 0) return yield* Effect.fail(DsecError.of('HOST_UNFIT', 'the platform makes namespaces, mounts and control groups: run it as root (sudo dsec up)'));
+    if (process.getuid?.() !== 0)
+      return yield* Effect.fail(DsecError.of('HOST_UNFIT', 'the platform makes namespaces, mounts and control groups: run it as root (sudo dsec up)'));
     const paths = pathsOf(config);
     mkdirSync(config.dataDir, { recursive: true, mode: 0o711 });
     mkdirSync(config.runDir, { recursive: true, mode: 0o711 });
