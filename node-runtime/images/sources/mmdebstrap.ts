@@ -9,7 +9,7 @@ import { access, mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DsecError } from '#bus/errors.ts';
 import { IMAGE_LIMITS } from '../limits.ts';
-import { runTool } from '../tools/run-tool.ts';
+import { runTool, type ToolFailure } from '../tools/run-tool.ts';
 import { hostApt } from './host-apt.ts';
 import type { PreparedTree, SourceContext } from './source.ts';
 
@@ -48,6 +48,8 @@ export const prepareMmdebstrap = async (source: MmdebstrapSource, context: Sourc
   await runTool({
     command: [...ISOLATED, 'mmdebstrap', ...argumentsFor(variant, include, apt.options), apt.suite, root, ...apt.sources],
     doing: `build a ${apt.suite} root file system`,
+    program: 'mmdebstrap',
+    explain: explainFailure(apt.suite),
     env: { SOURCE_DATE_EPOCH: String(FIXED_DATE_SECONDS), TMPDIR: context.workDir },
     signal: context.signal,
     onLine: (line) => context.onProgress({ step: 'installing', detail: line.replace(/^I: /, '') }),
@@ -56,6 +58,20 @@ export const prepareMmdebstrap = async (source: MmdebstrapSource, context: Sourc
   if (source.slim) await removeDocumentation(root);
   return { root, description: `mmdebstrap ${apt.suite} ${variant}${include.length > 0 ? ` + ${include.join(' ')}` : ''}`, generated: true };
 };
+
+/** apt's words for a package that the mirrors do not have; anything else is most likely the way to a mirror. */
+const explainFailure =
+  (suite: string) =>
+  ({ words, ending }: ToolFailure): DsecError =>
+    /Unable to locate package|has no installation candidate/.test(words)
+      ? DsecError.of('INVALID_ARGUMENT', `could not build a ${suite} root file system: ${words}`)
+      : DsecError.of(
+          'INTERNAL',
+          `could not build a ${suite} root file system (${ending}): ${words}; see whether apt-get update works on this host, then try again`,
+          {
+            outcome: 'not_applied',
+          },
+        );
 
 const ISOLATED = ['unshare', '--mount', '--pid', '--fork', '--kill-child=KILL', '--mount-proc', '--'] as const;
 

@@ -6,7 +6,7 @@ import { mkdir, rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { z } from 'zod';
 import { DsecError } from '#bus/errors.ts';
-import { runTool } from '../tools/run-tool.ts';
+import { runTool, type ToolFailure } from '../tools/run-tool.ts';
 import { assertPrefix } from './prefix.ts';
 import type { BuildProgress, PreparedTree, SourceContext } from './source.ts';
 import { prepareTar } from './tar.ts';
@@ -39,6 +39,7 @@ export const fetchNpmPackage = async (name: string, version: string, options: Fe
     env: QUIET,
     collect: true,
     signal: options.signal,
+    explain: explainFailure(`fetch ${name}@${version} from the npm registry`),
   });
   const packed = readAnswer(answer, `${name}@${version}`);
   return { tarball: join(options.intoDir, basename(packed.filename)), name: packed.name, version: packed.version, integrity: packed.integrity };
@@ -66,15 +67,47 @@ const installDependencies = async (directory: string, source: NpmSource, context
       '--no-audit',
       '--no-package-lock',
       '--no-save',
-      '--loglevel=error',
+      '--silent',
+      '--json',
     ],
     doing: `install the dependencies of ${source.name}@${source.version}`,
     cwd: directory,
     env: QUIET,
+    collect: true,
     signal: context.signal,
+    explain: explainFailure(`install the dependencies of ${source.name}@${source.version}`),
   });
   // The client's own note of what it installed differs from run to run and serves nobody in an image.
   await rm(join(directory, 'node_modules/.package-lock.json'), { force: true });
+};
+
+const FailureAnswer = z.object({ error: z.object({ code: z.string(), summary: z.string() }) });
+const NO_SUCH_PACKAGE = ['E404', 'ETARGET', 'ENOVERSIONS'];
+
+/** The client says what was wrong as JSON. A package that does not exist is the caller's mistake, everything else the way to the registry. */
+const explainFailure =
+  (doing: string) =>
+  ({ output }: ToolFailure): DsecError | undefined => {
+    const answer = FailureAnswer.safeParse(parseJson(output));
+    if (!answer.success) return undefined;
+    const { code, summary } = answer.data.error;
+    const unknown = NO_SUCH_PACKAGE.includes(code);
+    return DsecError.of(
+      unknown ? 'INVALID_ARGUMENT' : 'INTERNAL',
+      `could not ${doing}: ${code}: ${summary}${unknown ? '' : '; see whether "npm ping" works on this host, then try again'}`,
+      {
+        outcome: 'not_applied',
+        details: { code },
+      },
+    );
+  };
+
+const parseJson = (text: string): unknown => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 };
 
 /** The client looks for newer versions of itself and for sponsors otherwise. */
@@ -91,11 +124,7 @@ const assertSpecifier = (name: string, version: string): void => {
 };
 
 const readAnswer = (answer: string, what: string): z.infer<typeof PackAnswer>[number] => {
-  try {
-    const [first] = PackAnswer.parse(JSON.parse(answer));
-    if (first) return first;
-  } catch (cause) {
-    throw DsecError.of('HOST_UNFIT', `this npm client gave no usable answer for ${what}; it needs npm 9 or newer`, { cause });
-  }
-  throw DsecError.of('HOST_UNFIT', `this npm client gave no answer for ${what}`);
+  const [first] = PackAnswer.safeParse(parseJson(answer)).data ?? [];
+  if (!first) throw DsecError.of('HOST_UNFIT', `this npm client gave no usable answer for ${what}; npm 9 or newer is needed`);
+  return first;
 };

@@ -5,16 +5,18 @@
  * when this process dies, however it dies. Output lines go to a callback; what a failed tool said last goes into the error.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { DsecError } from '#bus/errors.ts';
 import { IMAGE_LIMITS } from '../limits.ts';
+import { eachLine } from './lines.ts';
 
 export type ToolRun = {
   /** Program and arguments; found on PATH. */
   readonly command: readonly [string, ...string[]];
   /** Completes "could not …" in errors. */
   readonly doing: string;
+  /** The tool that a wrapper in `command` starts. */
+  readonly program?: string;
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal | undefined;
@@ -24,32 +26,35 @@ export type ToolRun = {
   readonly onOutputLine?: (line: string) => void;
   /** Return standard output as text. */
   readonly collect?: boolean;
+  /** What a failure of this tool means, where its output tells more than "the input was wrong". */
+  readonly explain?: (failure: ToolFailure) => DsecError | undefined;
 };
 
-/** Resolves with standard output when `collect`. HOST_UNFIT, NO_SPACE, CANCELLED, or INVALID_ARGUMENT with the tool's own words. */
+/** `words`: the end of standard error on one line. `output` only with `collect`. */
+export type ToolFailure = { readonly ending: string; readonly words: string; readonly output: string };
+
+/** Resolves with standard output when `collect`. HOST_UNFIT, NO_SPACE, CANCELLED, what `explain` says, or INVALID_ARGUMENT with the tool's own words. */
 export const runTool = async (run: ToolRun): Promise<string> => {
   if (run.signal?.aborted) throw cancelled(run);
-  const [program] = run.command;
   const child = spawn('setpriv', ['--pdeathsig', 'KILL', '--', ...run.command], {
     ...(run.cwd === undefined ? {} : { cwd: run.cwd }),
     env: { ...process.env, LC_ALL: 'C.UTF-8', ...run.env },
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
   });
-  const errors = tailOf(child.stderr as Readable, run.onLine);
-  const output = run.collect ? textOf(child.stdout as Readable, run) : eachLine(child.stdout as Readable, run.onOutputLine ?? run.onLine);
-  const stopped = stopOnAbort(child, run.signal);
+  const stopListening = stopOnAbort(child, run.signal);
   try {
-    const [code, text, tail] = await Promise.all([exitOf(child), output, errors]);
+    const [ending, output, tail] = await Promise.all([endOf(child), outputOf(child.stdout as Readable, run), tailOf(child, run.onLine)]);
     if (run.signal?.aborted) throw cancelled(run);
-    if (code !== 0) throw toolFailed(run, program, code, tail);
-    return text;
+    if (ending !== 0) throw toolFailed(run, ending, tail, output);
+    return output;
   } finally {
-    stopped();
+    stopListening();
+    killGroup(child, 'SIGKILL'); // nothing, unless reading its output failed
   }
 };
 
-const exitOf = (child: ChildProcess): Promise<number | string> =>
+const endOf = (child: ChildProcess): Promise<number | string> =>
   new Promise((resolve, reject) => {
     child.once('error', (cause) => reject(DsecError.of('HOST_UNFIT', `setpriv (package util-linux) is not installed; run infra/setup`, { cause })));
     child.once('close', (code, signal) => resolve(signal ?? code ?? 'unknown'));
@@ -79,18 +84,24 @@ const killGroup = (child: ChildProcess, signal: NodeJS.Signals): void => {
   }
 };
 
-const eachLine = async (stream: Readable, onLine: ((line: string) => void) | undefined): Promise<string> => {
-  for await (const line of createInterface({ input: stream, crlfDelay: Number.POSITIVE_INFINITY })) onLine?.(line.slice(0, IMAGE_LIMITS.toolLineBytes));
-  return '';
+/** mkfs.erofs 1.8 says that the disk is full and then waits for itself for ever. */
+const DISK_FULL = /No space left on device|Disk quota exceeded|ENOSPC/;
+
+const tailOf = async (child: ChildProcess, onLine: ((line: string) => void) | undefined): Promise<string> => {
+  let tail = '';
+  let stuck: NodeJS.Timeout | undefined;
+  await eachLine(child.stderr as Readable, IMAGE_LIMITS.toolLineBytes, (line) => {
+    tail = `${tail}${line}\n`.slice(-IMAGE_LIMITS.toolErrorBytes);
+    if (DISK_FULL.test(line)) stuck ??= setTimeout(() => killGroup(child, 'SIGKILL'), IMAGE_LIMITS.toolGraceMs);
+    onLine?.(line);
+  }).finally(() => clearTimeout(stuck));
+  return tail.trim();
 };
 
-const tailOf = async (stream: Readable, onLine: ((line: string) => void) | undefined): Promise<string> => {
-  let tail = '';
-  await eachLine(stream, (line) => {
-    tail = `${tail}${line}\n`.slice(-IMAGE_LIMITS.toolErrorBytes);
-    onLine?.(line);
-  });
-  return tail.trim();
+const outputOf = async (stream: Readable, run: ToolRun): Promise<string> => {
+  if (run.collect) return textOf(stream, run);
+  await eachLine(stream, IMAGE_LIMITS.toolLineBytes, run.onOutputLine ?? run.onLine ?? (() => {}));
+  return '';
 };
 
 const textOf = async (stream: Readable, run: ToolRun): Promise<string> => {
@@ -111,17 +122,20 @@ const cancelled = (run: ToolRun): DsecError => DsecError.of('CANCELLED', `could 
 const NOT_FOUND = 127;
 
 /** These programs give one code for every failure, so their words (in the C locale) are the only thing that tells a full disk apart. */
-const toolFailed = (run: ToolRun, program: string, code: number | string, tail: string): DsecError => {
+const toolFailed = (run: ToolRun, code: number | string, tail: string, output: string): DsecError => {
+  const program = run.program ?? run.command[0];
   if (code === NOT_FOUND) return missingTool(program);
-  if (/No space left on device|Disk quota exceeded|ENOSPC/.test(tail))
+  if (DISK_FULL.test(tail))
     return DsecError.of(
       'NO_SPACE',
       `could not ${run.doing}: the disk is full; remove images (dsec image rm, then dsec image gc) or free space in the data directory`,
     );
-  const ending = typeof code === 'number' ? `exit ${code}` : code;
-  return DsecError.of('INVALID_ARGUMENT', `could not ${run.doing}: ${program} failed (${ending})${tail === '' ? '' : `: ${onOneLine(tail)}`}`, {
-    details: { program, code, tail },
-  });
+  const failure: ToolFailure = { ending: typeof code === 'number' ? `exit ${code}` : code, words: onOneLine(tail), output };
+  const said = failure.words === '' ? '' : `: ${failure.words}`;
+  return (
+    run.explain?.(failure) ??
+    DsecError.of('INVALID_ARGUMENT', `could not ${run.doing}: ${program} failed (${failure.ending})${said}`, { details: { program, code, tail } })
+  );
 };
 
 /** The last words come last, and a message is one line. */
