@@ -30,8 +30,6 @@ export type StandOptions = {
   readonly pids?: number;
   readonly memoryMiB?: number;
   readonly lifeSeconds?: number;
-  /** Another build of Aether. */
-  readonly program?: string;
 };
 
 export type Stand = {
@@ -50,6 +48,9 @@ export type Stand = {
   kill(): Promise<void>;
   stop(): Promise<void>;
 };
+
+/** DSEC_TEST_AETHER names another build of it, with sanitizers for example. */
+const AETHER = process.env['DSEC_TEST_AETHER'] ?? join(BUILD, 'dsec-aether');
 
 let built: string | undefined;
 
@@ -151,7 +152,7 @@ export const startAether = async (options: StandOptions = {}): Promise<Stand> =>
   const limits = [pids, memory].filter((limited) => limited !== undefined);
   const gates = limits.map(({ gate }) => gate).filter((gate) => gate !== undefined);
   const aether = join(dir, 'aether');
-  copyFileSync(options.program ?? join(BUILD, 'dsec-aether'), aether);
+  copyFileSync(AETHER, aether);
   chmodSync(aether, 0o711); // unreadable inside: so its process is nobody's to look into there
   const args = [aether, socketPath, execDir, String(options.lifeSeconds ?? 600), unified ?? '-', ...gates];
   const child = spawn(stand, args, { stdio: ['pipe', 'pipe', 'inherit'] });
