@@ -33,17 +33,12 @@ static const struct hierarchy *with_controller(const struct cgroup_tree *tree, u
 
 static const struct hierarchy *unified_of(const struct cgroup_tree *tree)
 {
-	for (int i = 0; i < tree->count; i++)
-		if (tree->list[i].unified)
-			return &tree->list[i];
-	return NULL;
+	return tree->list[0].unified ? &tree->list[0] : NULL;
 }
 
-/* The hierarchy that says what exists. */
 static const struct hierarchy *primary(const struct cgroup_tree *tree)
 {
-	const struct hierarchy *unified = unified_of(tree);
-	return unified ? unified : with_controller(tree, CONTROL_MEMORY);
+	return &tree->list[0];
 }
 
 static const char *agent_procs(const struct cgroup_tree *tree)
@@ -111,7 +106,7 @@ static int open_below(const struct hierarchy *hierarchy, const char *id, const c
 
 int cgroup_open_handles(const struct cgroup_tree *tree, const char *id, struct cgroup_handles *handles, struct fault *fault)
 {
-	*handles = (struct cgroup_handles){.birth = -1, .agent_procs = -1, .payload = -1};
+	*handles = (struct cgroup_handles){.birth = -1, .agent_procs = -1, .payload = -1, .oom = -1};
 	const struct hierarchy *unified = unified_of(tree);
 	if (unified) {
 		handles->birth = open_below(unified, id, ".", O_RDONLY | O_DIRECTORY);
@@ -121,6 +116,9 @@ int cgroup_open_handles(const struct cgroup_tree *tree, const char *id, struct c
 		if (handles->birth < 0 || handles->payload < 0 || (tree->layout == CGROUP_V2 && handles->agent_procs < 0))
 			return fault_errno(fault, "open cgroup");
 	}
+	/* under v2 it appears when the controllers are turned on, after Aether's start; there each command is counted alone */
+	if (tree->layout != CGROUP_V2)
+		handles->oom = open_below(with_controller(tree, CONTROL_MEMORY), id, "payload/memory.oom_control", O_RDONLY);
 	for (int i = 0; i < tree->count; i++) {
 		if (tree->list[i].unified)
 			continue;
@@ -138,6 +136,7 @@ void cgroup_close_handles(struct cgroup_handles *handles)
 	close_fd(&handles->birth);
 	close_fd(&handles->agent_procs);
 	close_fd(&handles->payload);
+	close_fd(&handles->oom);
 	while (handles->gate_count > 0) {
 		close_fd(&handles->entries[--handles->gate_count]);
 		close_fd(&handles->gates[handles->gate_count]);
@@ -229,7 +228,7 @@ static int remove_dir(int parent, const char *name, int depth)
 int cgroup_remove(const struct cgroup_tree *tree, const char *id)
 {
 	struct path path;
-	for (int i = 0; i < tree->count; i++) {
+	for (int i = tree->count - 1; i >= 0; i--) {
 		int root = tree->list[i].fd;
 		unlinkat(root, below(&path, id, "payload"), AT_REMOVEDIR);
 		if (tree->layout == CGROUP_V2)

@@ -45,6 +45,7 @@ struct hierarchy {
 struct cgroup_tree {
 	enum cgroup_layout layout;
 	int count;
+	/* The first says what exists: a sandbox's directory is made there first and removed there last. */
 	struct hierarchy list[HIERARCHIES_MAX];
 };
 
@@ -57,6 +58,7 @@ struct cgroup_handles {
 	int birth;       /* v2 directory of the sandbox, for CLONE_INTO_CGROUP */
 	int agent_procs; /* v2 with controllers: where Aether moves to, after it has its cgroup namespace */
 	int payload;     /* v2 payload directory */
+	int oom;         /* the payload's file that counts kills for memory */
 	/* v1: `tasks` of the sandbox's own directory and of the payload, one pair per hierarchy */
 	int entries[HIERARCHIES_MAX], gates[HIERARCHIES_MAX];
 	int gate_count;

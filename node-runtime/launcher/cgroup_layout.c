@@ -100,7 +100,10 @@ int cgroup_choose(struct cgroup_tree *tree, const char *mountinfo, const char *u
 	/* cpuacct and freezer are only needed where no v2 tree counts and freezes */
 	unsigned wanted = CONTROL_NEEDED | (mixed ? 0 : CONTROL_CPUACCT | CONTROL_FREEZER);
 	for (int i = 0; i < v1.count; i++)
-		if (v1.list[i].controllers & wanted)
+		if (v1.list[i].controllers & CONTROL_MEMORY)
+			add(tree, &v1.list[i]);
+	for (int i = 0; i < v1.count; i++)
+		if ((v1.list[i].controllers & wanted) && !(v1.list[i].controllers & CONTROL_MEMORY))
 			add(tree, &v1.list[i]);
 	return 0;
 }
@@ -109,7 +112,7 @@ int cgroup_choose(struct cgroup_tree *tree, const char *mountinfo, const char *u
 static int mount_unified(struct cgroup_tree *tree, int scratch_dir)
 {
 	char target[64];
-	if (ensure_dir(scratch_dir, "cgroup2", 0755) < 0)
+	if (tree->count == HIERARCHIES_MAX || ensure_dir(scratch_dir, "cgroup2", 0755) < 0)
 		return -1;
 	snprintf(target, sizeof target, "/proc/self/fd/%d/cgroup2", scratch_dir);
 	if (mount("cgroup2", target, "cgroup2", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
@@ -121,7 +124,9 @@ static int mount_unified(struct cgroup_tree *tree, int scratch_dir)
 	snprintf(unified.mount, sizeof unified.mount, "%s", real);
 	free(real);
 	tree->layout = CGROUP_MIXED;
-	add(tree, &unified);
+	memmove(&tree->list[1], &tree->list[0], (size_t)tree->count * sizeof *tree->list);
+	tree->list[0] = unified;
+	tree->count++;
 	return 0;
 }
 

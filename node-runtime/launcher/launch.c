@@ -26,7 +26,6 @@
 #include <unistd.h>
 
 enum {
-	AETHER_BACKLOG = 16,
 	REPORT_AETHER_ERROR_BYTES = 5, /* 'E' and an i32 */
 };
 
@@ -75,7 +74,7 @@ static int listen_for_aether(const char *path, struct fault *fault)
 	mode_t mask = umask(0177);
 	int bound = fd < 0 ? -1 : bind(fd, (struct sockaddr *)&address, sizeof address);
 	umask(mask);
-	if (bound < 0 || listen(fd, AETHER_BACKLOG) < 0) {
+	if (bound < 0 || listen(fd, LISTEN_BACKLOG) < 0) {
 		fault_errno(fault, "bind Aether's socket");
 		close_fd(&fd);
 	}
@@ -200,7 +199,7 @@ static int succeed_launch(struct sandbox *sandbox)
 	return 0;
 }
 
-/* The channel ended without a word. */
+/* It ended without a word. */
 static void explain_death(struct sandbox *sandbox)
 {
 	siginfo_t information = {0};
@@ -226,13 +225,12 @@ static void read_report(struct sandbox *sandbox, const struct child_report *repo
 		explain_death(sandbox);
 }
 
-static void take_report(struct sandbox *sandbox)
+/* What came over the channel: ready, or why not. */
+static void take_report(struct sandbox *sandbox, const struct child_report *report, ssize_t length)
 {
-	struct child_report report;
-	ssize_t length = recv(sandbox->channel.fd, &report, sizeof report, MSG_DONTWAIT);
-	bool ready = length == 1 && report.letter == 'R';
+	bool ready = length == 1 && report->letter == 'R';
 	if (!ready)
-		read_report(sandbox, &report, length);
+		read_report(sandbox, report, length);
 	loop_close(&sandbox->channel);
 	if (!ready || succeed_launch(sandbox) < 0)
 		fail_launch(sandbox);
@@ -241,14 +239,23 @@ static void take_report(struct sandbox *sandbox)
 static void on_channel(struct watch *watch, uint32_t events)
 {
 	(void)events;
-	take_report(OWNER_OF(watch, struct sandbox, channel));
+	struct sandbox *sandbox = OWNER_OF(watch, struct sandbox, channel);
+	struct child_report report;
+	ssize_t length = recv(watch->fd, &report, sizeof report, MSG_DONTWAIT);
+	if (length == 0) /* it is dying; how, is known when it is dead */
+		loop_close(watch);
+	else
+		take_report(sandbox, &report, length);
 }
 
-/* What it said before it died is still in the channel. */
+/* What it said before it died may still be in the channel. */
 static void on_early_death(struct watch *watch, uint32_t events)
 {
 	(void)events;
-	take_report(OWNER_OF(watch, struct sandbox, process));
+	struct sandbox *sandbox = OWNER_OF(watch, struct sandbox, process);
+	struct child_report report;
+	ssize_t length = sandbox->channel.fd < 0 ? 0 : recv(sandbox->channel.fd, &report, sizeof report, MSG_DONTWAIT);
+	take_report(sandbox, &report, length);
 }
 
 static void on_timeout(struct timer *timer)
@@ -322,7 +329,7 @@ static void launch_new(const struct launch_spec *spec, const struct request *req
 		answer_fault(&request->ticket, &fault);
 		return;
 	}
-	struct assembly assembly = {.storage = {-1, -1, -1}, .cgroup = {.birth = -1, .agent_procs = -1, .payload = -1}, .listener = -1, .child_end = -1, .launcher_end = -1};
+	struct assembly assembly = {.storage = {-1, -1, -1}, .cgroup = {.birth = -1, .agent_procs = -1, .payload = -1, .oom = -1}, .listener = -1, .child_end = -1, .launcher_end = -1};
 	sandbox->phase = SANDBOX_LAUNCHING;
 	waiters_add(&sandbox->launch, &request->ticket);
 	loop_set_timer(&sandbox->timer, LAUNCH_TIMEOUT_MS, on_timeout);

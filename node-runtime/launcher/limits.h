@@ -18,6 +18,8 @@ enum {
 	SANDBOX_BUCKETS = 4096,
 	/* One Edge with a few connections, and its successor while the old one dies. */
 	CONNECTIONS_MAX = 16,
+	/* Connections that have not been accepted yet; above, connect(2) fails at once. */
+	LISTEN_BACKLOG = 128,
 	/* Requests that wait for the end of one launch or destroy: an Edge, its successor, and their repeats. */
 	WAITERS_MAX = 8,
 	/* A loaded machine starts a sandbox in tens of milliseconds; this much means that something hangs. */
@@ -28,6 +30,8 @@ enum {
 	/* A cgroup stays busy for an instant after its last process: first and longest pause between two looks. */
 	RETRY_FIRST_MS = 1,
 	RETRY_LONGEST_MS = 64,
+	/* For the lock of a launcher that is dying; a living one keeps it. */
+	LOCK_WAIT_SECONDS = 2,
 	/* Names tried for one directory in the trash before giving up. */
 	TRASH_NAMES_MAX = 64,
 	/* A launch that is this much older than the destroy of its sandbox is in nobody's pipeline any more. */

@@ -77,12 +77,30 @@ static bool is_cgroup_name(const char *text)
 	return *text && strlen(text) < sizeof launcher.cgroup_name && *text != '/' && *text != '.' && !strstr(text, "..") && !strstr(text, "//");
 }
 
+static void interrupt(int signal_number)
+{
+	(void)signal_number;
+}
+
+/* Waits a little: a launcher that was just killed holds the lock until the kernel is done with it. */
+static int lock_within(int lock, int seconds)
+{
+	struct sigaction wake = {.sa_handler = interrupt}, old; /* without SA_RESTART */
+	sigaction(SIGALRM, &wake, &old);
+	alarm((unsigned)seconds);
+	int result = flock(lock, LOCK_EX);
+	alarm(0);
+	sigaction(SIGALRM, &old, NULL);
+	return result;
+}
+
+/* Held until the process ends; children close it at exec. */
 static int take_lock(struct fault *fault)
 {
 	int lock = openat(launcher.run_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (lock < 0)
 		return fault_errno(fault, "open lock");
-	if (flock(lock, LOCK_EX | LOCK_NB) < 0) /* held until the process ends; children close it at exec */
+	if (lock_within(lock, LOCK_WAIT_SECONDS) < 0)
 		return fault_set(fault, CODE_BUSY, "lock", errno, "another launcher serves %s", launcher.run);
 	return 0;
 }
@@ -229,7 +247,7 @@ static int in_flight(struct sandbox *sandbox, void *context)
 /* Removes what is empty. Records, tombstones and live sandboxes stay for the next launcher. */
 static void clean_up(void)
 {
-	server_close();
+	server_stop_listening();
 	images_close();
 	cgroup_close(&launcher.cgroups, launcher.cgroup_name);
 	if (chdir("/") == 0) {
@@ -240,6 +258,7 @@ static void clean_up(void)
 		unlinkat(launcher.run_fd, "sandboxes", AT_REMOVEDIR);
 		unlinkat(launcher.run_fd, "lock", 0);
 	}
+	server_close();
 }
 
 int main(int argc, char **argv)

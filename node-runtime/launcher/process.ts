@@ -42,8 +42,8 @@ const connectIfThere = async (options: LauncherOptions): Promise<LauncherClient 
   try {
     return await LauncherClient.connect(socketOf(options), options.epoch);
   } catch (thrown) {
-    const errno = thrown instanceof DsecError ? thrown.details['errno'] : undefined;
-    if (errno === 'ENOENT' || errno === 'ECONNREFUSED') return undefined;
+    // nobody listens, or a launcher that is just dying took the connection with it
+    if (thrown instanceof DsecError && thrown.code === 'EDGE_UNAVAILABLE') return undefined;
     throw thrown;
   }
 };
@@ -82,6 +82,7 @@ const readiness = (child: ChildProcess, logPath: string): Promise<string | undef
     const timer = setTimeout(() => settle(`it was not ready after ${LAUNCHER_LIMITS.startMs} ms`), LAUNCHER_LIMITS.startMs);
     const settle = (problem: string | undefined): void => {
       clearTimeout(timer);
+      child.removeAllListeners('close');
       resolve(problem);
     };
     child.once('error', (error) => settle(error.message));

@@ -126,6 +126,8 @@ char *sandbox_read_record(const char *id, size_t *length)
 	struct stat status;
 	int fd = openat(launcher.records_fd, id, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
+		fd = openat(launcher.tombs_fd, id, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
 		return NULL;
 	char *bytes = NULL;
 	if (fstat(fd, &status) == 0 && status.st_size <= FRAME_BODY_MAX && (bytes = malloc((size_t)status.st_size + 1))) {

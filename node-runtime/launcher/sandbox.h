@@ -58,7 +58,7 @@ bool waiters_add(struct waiters *waiters, const struct ticket *ticket);
 
 /* Writes the record and counts the layers' users. */
 int sandbox_record(struct sandbox *sandbox, const void *body, size_t length, struct fault *fault);
-/* Reads a record. Caller frees. */
+/* Reads a record, or what a tombstone kept of it. Caller frees. */
 char *sandbox_read_record(const char *id, size_t *length);
 void sandbox_forget_record(struct sandbox *sandbox);
 

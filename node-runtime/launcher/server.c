@@ -214,17 +214,21 @@ int server_open(struct fault *fault)
 	mode_t mask = umask(0177);
 	int bound = fd < 0 ? -1 : bind(fd, (struct sockaddr *)&address, sizeof address);
 	umask(mask);
-	if (bound < 0 || listen(fd, CONNECTIONS_MAX) < 0 || loop_watch(&listener, fd, on_connect) < 0) {
+	if (bound < 0 || listen(fd, LISTEN_BACKLOG) < 0 || loop_watch(&listener, fd, on_connect) < 0) {
 		close_fd(&fd);
 		return fault_errno(fault, "listen");
 	}
 	return 0;
 }
 
-void server_close(void)
+void server_stop_listening(void)
 {
 	unlink(socket_path);
 	loop_close(&listener);
+}
+
+void server_close(void)
+{
 	for (int i = 0; i < CONNECTIONS_MAX; i++)
 		drop(&connections[i]);
 }

@@ -57,7 +57,8 @@ void answer_ok(const struct ticket *ticket, struct body *body);
 void answer_fault(const struct ticket *ticket, const struct fault *fault);
 
 int server_open(struct fault *fault);
-/* Ends the process once nothing is in flight. */
+void server_stop_listening(void);
+/* Ends the connections, which tells their Edges that the launcher has gone. */
 void server_close(void);
 
 #endif

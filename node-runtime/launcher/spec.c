@@ -46,7 +46,16 @@ static bool is_hostname(const char *text)
 
 static int invalid(struct fault *fault, const char *field)
 {
-	return fault_set(fault, CODE_INVALID, "parse LAUNCH", EINVAL, "LAUNCH: field %s is missing or out of range", field);
+	return fault_set(fault, CODE_INVALID, "parse LAUNCH", EINVAL, "LAUNCH: field %s is missing, repeated or out of range", field);
+}
+
+/* The kernel refuses the same layer twice, in words that nobody understands. */
+static bool has_layer(const struct launch_spec *spec, const char *digest)
+{
+	for (int i = 0; i < spec->layer_count; i++)
+		if (strcmp(spec->layers[i], digest) == 0)
+			return true;
+	return false;
 }
 
 static int parse_layers(struct launch_spec *spec, const char *at, const char *end, struct fault *fault)
@@ -56,7 +65,7 @@ static int parse_layers(struct launch_spec *spec, const char *at, const char *en
 	while ((at = kv_next(at, end, &key, &key_length, &value))) {
 		if (key_length != 5 || memcmp(key, "layer", 5) != 0)
 			continue;
-		if (spec->layer_count == LAYERS_MAX || !is_digest(value))
+		if (spec->layer_count == LAYERS_MAX || !is_digest(value) || has_layer(spec, value))
 			return invalid(fault, "layer");
 		spec->layers[spec->layer_count++] = value;
 	}

@@ -10,24 +10,34 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Nobody but root passes through what lies above the three directories; Aether and the overlay have descriptors. */
-static int make_parent(const char *path)
+static void parent_of(const char *path, char parent[PATH_BYTES])
 {
-	char parent[PATH_BYTES];
-	snprintf(parent, sizeof parent, "%s", path);
+	snprintf(parent, PATH_BYTES, "%s", path);
 	char *slash = strrchr(parent, '/');
-	if (slash == parent)
-		return 0;
-	*slash = '\0';
-	return ensure_dir(AT_FDCWD, parent, 0700);
+	slash[slash == parent] = '\0';
 }
 
-/* mkdir, owner and mode, open. 1 in *existed when it was there before. */
+/*
+ * Nobody but root passes through what lies above the three directories; Aether and the overlay have descriptors. The trash must be
+ * reached by a rename, which is found out before anything is made.
+ */
+static int make_parent(const char *upper, struct fault *fault)
+{
+	char parent[PATH_BYTES];
+	struct stat status, trash;
+	parent_of(upper, parent);
+	if (ensure_dir(AT_FDCWD, parent, 0700) < 0)
+		return fault_errno(fault, "make directory of sandbox");
+	if (!launcher.trash[0] || stat(parent, &status) < 0 || stat(launcher.trash, &trash) < 0 || status.st_dev == trash.st_dev)
+		return 0;
+	rmdir(parent);
+	return fault_set(fault, CODE_INVALID, "check trash", EXDEV, "%s and the trash %s lie on different file systems", parent, launcher.trash);
+}
+
+/* mkdir, owner and mode, open. *existed: it was there before. */
 static int own_dir(const char *path, mode_t mode, uid_t owner, bool *existed)
 {
 	*existed = mkdir(path, mode) < 0;
-	if (*existed && errno == ENOENT && make_parent(path) == 0)
-		*existed = mkdir(path, mode) < 0;
 	if (*existed && errno != EEXIST)
 		return -1;
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -52,6 +62,8 @@ int storage_open(struct storage *storage, const struct launch_spec *spec, mode_t
 	uid_t owner = spec_owner(spec->slot);
 	bool upper_existed, existed;
 	*storage = (struct storage){-1, -1, -1};
+	if (make_parent(spec->upper, fault) < 0)
+		return -1;
 	/* an upper that is there may hold a root directory whose mode the sandbox has changed: it is kept as it is */
 	struct stat status;
 	mode_t mode = stat(spec->upper, &status) == 0 ? status.st_mode & 07777 : root_mode;
@@ -86,5 +98,15 @@ int storage_discard(const char *id, const char *path, const char *what, struct f
 		if (errno != EEXIST)
 			break;
 	}
+	if (errno == EXDEV && access(path, F_OK) < 0 && errno == ENOENT)
+		return 0;
 	return fault_errno(fault, "move to trash");
+}
+
+void storage_tidy(const char *upper, const char *exec_dir)
+{
+	char parent[PATH_BYTES];
+	parent_of(upper, parent);
+	rmdir(exec_dir);
+	rmdir(parent);
 }

@@ -14,5 +14,7 @@ int storage_open(struct storage *storage, const struct launch_spec *spec, mode_t
 void storage_close(struct storage *storage);
 /* Moves a directory out of the way, under a name that nobody has used. Missing is as good. */
 int storage_discard(const char *id, const char *path, const char *what, struct fault *fault);
+/* Removes what is empty of the rest. */
+void storage_tidy(const char *upper, const char *exec_dir);
 
 #endif

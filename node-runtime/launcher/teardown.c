@@ -48,11 +48,15 @@ static int remove_files(const char *id, const void *body, size_t length, struct 
 	return work && is_host_path(work, PATH_BYTES) ? storage_discard(id, work, "work", fault) : 0;
 }
 
-static int remove_recorded_files(const char *id, struct fault *fault)
+static int remove_recorded_files(const char *id, bool failed, struct fault *fault)
 {
 	size_t length = 0;
 	char *record = sandbox_read_record(id, &length);
 	int result = record ? remove_files(id, record, length, fault) : 0;
+	struct launch_spec spec;
+	struct fault unreadable;
+	if (failed && result == 0 && record && spec_parse(&spec, record, length, &unreadable) == 0)
+		storage_tidy(spec.upper, spec.exec_dir);
 	free(record);
 	return result;
 }
@@ -68,11 +72,13 @@ static void leave(struct sandbox *sandbox, const struct fault *fault)
 static void finish(struct sandbox *sandbox)
 {
 	struct fault fault;
-	if (remove_recorded_files(sandbox->id, &fault) < 0) {
+	if (remove_recorded_files(sandbox->id, !sandbox->bury, &fault) < 0) {
 		leave(sandbox, &fault);
 		return;
 	}
 	sandbox_forget_record(sandbox);
+	if (sandbox->bury)
+		tomb_settle(sandbox->id);
 	answer_launchers(sandbox);
 	answer_all(&sandbox->destroy, NULL);
 	sandbox_drop(sandbox);
@@ -138,11 +144,13 @@ void teardown_failed(struct sandbox *sandbox)
 static void destroy_unrecorded(const char *id, const struct request *request)
 {
 	struct fault fault;
-	/* nothing runs under this id, but an earlier teardown may have lost its record before it removed the files */
-	if (remove_files(id, request->body, request->length, &fault) < 0)
+	/* nothing runs under this id, but an earlier teardown may have died before it had removed the files */
+	if (remove_recorded_files(id, false, &fault) < 0 || remove_files(id, request->body, request->length, &fault) < 0) {
 		answer_fault(&request->ticket, &fault);
-	else
-		answer_ok(&request->ticket, NULL);
+		return;
+	}
+	tomb_settle(id);
+	answer_ok(&request->ticket, NULL);
 }
 
 void destroy_request(const struct request *request)

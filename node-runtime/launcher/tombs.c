@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,8 +18,7 @@ bool tomb_exists(const char *id)
 int tomb_make(const char *id, struct fault *fault)
 {
 	static int made;
-	/* the record under a second name costs no inode; without a record an empty file does */
-	if (linkat(launcher.records_fd, id, launcher.tombs_fd, id, 0) < 0 && errno != EEXIST) {
+	if (renameat(launcher.records_fd, id, launcher.tombs_fd, id) < 0) {
 		int fd = openat(launcher.tombs_fd, id, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 		if (fd < 0)
 			return fault_errno(fault, "write tombstone");
@@ -32,6 +32,12 @@ int tomb_make(const char *id, struct fault *fault)
 int tomb_remove(const char *id, struct fault *fault)
 {
 	return unlinkat(launcher.tombs_fd, id, 0) < 0 && errno != ENOENT ? fault_errno(fault, "remove tombstone") : 0;
+}
+
+void tomb_settle(const char *id)
+{
+	int fd = openat(launcher.tombs_fd, id, O_WRONLY | O_TRUNC | O_CLOEXEC);
+	close_fd(&fd);
 }
 
 static int expire(const char *name, void *context)

@@ -45,7 +45,8 @@ static void chooses_v1(void)
 {
 	struct cgroup_tree tree;
 	CHECK(cgroup_choose(&tree, V1_HOST, "", false) == 0);
-	CHECK(tree.layout == CGROUP_V1 && tree.count == 4); /* cpu with cpuacct, memory, freezer, pids */
+	CHECK(tree.layout == CGROUP_V1 && tree.count == 4); /* memory, cpu with cpuacct, freezer, pids */
+	CHECK(tree.list[0].controllers == CONTROL_MEMORY);
 	CHECK((all_controllers(&tree) & (CONTROL_NEEDED | CONTROL_CPUACCT | CONTROL_FREEZER)) == (CONTROL_NEEDED | CONTROL_CPUACCT | CONTROL_FREEZER));
 }
 

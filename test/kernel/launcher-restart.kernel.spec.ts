@@ -1,0 +1,113 @@
+/** Death of the launcher: harms no live sandbox, and the next one finds, ends and launches as if nothing had happened. */
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { LauncherClient } from '#runtime/launcher/client.ts';
+import { ensureLauncher } from '#runtime/launcher/process.ts';
+import { LauncherStand } from './launcher-stand.ts';
+
+let stand: LauncherStand;
+
+beforeAll(async () => {
+  stand = new LauncherStand();
+  await stand.connect();
+});
+
+afterAll(async () => {
+  expect(await stand.close()).toEqual([]);
+});
+
+const kill = async (client: LauncherClient): Promise<void> => {
+  const closed = new Promise<void>((resolve) => client.onClose(resolve));
+  process.kill(client.info.pid, 'SIGKILL');
+  await closed;
+};
+
+/** A zombie is its parent's business: after a launcher's death that is init. */
+const isRunning = (pid: number): boolean => existsSync(`/proc/${pid}`) && !/^State:\tZ/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+
+/** Waits for something that the kernel does in its own time; the test's time-out is the limit. */
+const until = async (condition: () => boolean): Promise<void> => {
+  while (!condition()) await delay(5);
+};
+
+test('live sandboxes go on, keep their images mounted once, and are ended by the next launcher', async () => {
+  const sandbox = await stand.sandbox(1);
+  await sandbox.start('while true; do echo tick >> /ticks; sleep 0.01; done');
+  await kill(stand.client);
+  await expect(stand.client.list()).rejects.toMatchObject({ code: 'EDGE_UNAVAILABLE' });
+  const before = Number((await sandbox.run('wc -l < /ticks')).stdout);
+  expect((await sandbox.run(`while [ $(wc -l < /ticks) -le ${before} ]; do sleep 0.01; done; echo more`)).stdout).toBe('more\n');
+
+  const next = await ensureLauncher(stand.options);
+  expect(await next.listImages()).toEqual([stand.base.digest]); // nobody has asked the new one to mount it
+  next.close();
+  await stand.connect();
+  expect(await stand.client.list()).toEqual([{ id: sandbox.id, pid: sandbox.pid }]);
+  expect((await stand.client.launch(stand.spec(1))).pid).toBe(sandbox.pid);
+  await stand.client.freeze(sandbox.id);
+  await stand.client.thaw(sandbox.id);
+  await expect(stand.client.launch(stand.spec(2, { slot: 1 }))).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
+  await expect(stand.client.umountImage(stand.base.digest)).rejects.toMatchObject({ code: 'OVERLOADED' });
+  sandbox.close();
+  await stand.client.destroy({ id: sandbox.id });
+  expect(isRunning(sandbox.pid)).toBe(false);
+  expect(stand.leftovers()).toEqual([]);
+});
+
+test('tombstones survive', async () => {
+  await stand.client.destroy({ id: stand.id(3) });
+  await kill(stand.client);
+  await stand.connect();
+  await expect(stand.client.launch(stand.spec(3))).rejects.toMatchObject({ code: 'SANDBOX_ENDED' });
+});
+
+test('killed at any point of many launches: what is found can be ended, and every id can be launched', async () => {
+  for (let round = 0; round < 12; round += 1) {
+    const numbers = Array.from({ length: 6 }, (_, i) => 100 + round * 10 + i);
+    const launches = numbers.map((n) => stand.client.launch(stand.spec(n)).catch(() => undefined));
+    await delay(round); // a different place in the row each time
+    await kill(stand.client);
+    await Promise.all(launches);
+    const next = await stand.connect();
+    for (const { pid } of await next.list()) if (pid > 0) expect(readFileSync(`/proc/${pid}/comm`, 'utf8')).not.toContain('launcher');
+    await Promise.all(numbers.map((n) => next.launch(stand.spec(n))));
+    await Promise.all(numbers.map((n) => next.destroy({ id: stand.id(n) })));
+    expect(stand.leftovers()).toEqual([]);
+  }
+});
+
+test('killed at any point of many destroys: the repeats finish them', async () => {
+  for (let round = 0; round < 8; round += 1) {
+    const numbers = Array.from({ length: 6 }, (_, i) => 300 + round * 10 + i);
+    await Promise.all(numbers.map((n) => stand.client.launch(stand.spec(n))));
+    const destroys = numbers.map((n) => stand.client.destroy({ id: stand.id(n) }).catch(() => undefined));
+    await delay(round / 2);
+    await kill(stand.client);
+    await Promise.all(destroys);
+    const next = await stand.connect();
+    await Promise.all(numbers.map((n) => next.destroy({ id: stand.id(n) })));
+    expect(await next.list()).toEqual([]);
+    expect(stand.leftovers()).toEqual([]);
+  }
+});
+
+test('a sandbox whose first process died is listed as dead and can be destroyed', async () => {
+  const { pid } = await stand.client.launch(stand.spec(4));
+  process.kill(pid, 'SIGKILL');
+  await until(() => !isRunning(pid));
+  expect(await stand.client.list()).toEqual([{ id: stand.id(4), pid: 0 }]);
+  await stand.client.destroy({ id: stand.id(4) });
+  expect(await stand.client.list()).toEqual([]);
+  expect(stand.leftovers()).toEqual([]);
+});
+
+test('a second launcher for one directory does not start', async () => {
+  const again = await ensureLauncher(stand.options);
+  expect(again.info.pid).toBe(stand.client.info.pid);
+  again.close();
+  const { status, stderr } = spawnSync(join(stand.options.binDir, 'dsec-launcher'), ['--run', stand.runDir, '--cgroup', stand.cgroupName], { encoding: 'utf8' });
+  expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringContaining('another launcher serves') });
+});
