@@ -11,14 +11,13 @@ import type { Capacity, EdgeCommand, EdgeEvent, EdgeState } from '#bus/edge/sche
 import type { EdgeName } from '#bus/ids.ts';
 import { edgeAddress, SYSTEM_PROJECT } from '#bus/subjects.ts';
 import type { DurationMs } from '#bus/units.ts';
-import type { Effect } from '#actors/kernel/definition.ts';
 import type { CommandMeta, CommandResult } from '#actors/kernel/host.ts';
 import type { Clock } from '#actors/ports/clock.ts';
 import type { Log } from '../../log/log.ts';
 import type { ActorDriver } from '../driver/driver.ts';
 import { EDGE_LIMITS } from './limits.ts';
 
-export type EdgeActorDriver = ActorDriver<EdgeState, EdgeCommand, EdgeEvent, Effect>;
+export type EdgeActorDriver = ActorDriver<EdgeState, EdgeCommand, EdgeEvent, never>;
 
 export type LeaseOptions = {
   readonly edge: EdgeName;

@@ -7,6 +7,13 @@ export const EDGE_LIMITS = {
   cpuOvercommit: 64,
   /** Memory promised ÷ memory present: limits are upper bounds that few reach (@paper §4, §5.2). */
   memoryOvercommit: 8,
+  /**
+   * Disk promised ÷ disk free at start: a limit is an upper bound that few reach. A sandbox's disk is a sparse file, so only what
+   * is written is taken; below `diskReserveMiB` of free space the node takes no more sandboxes.
+   */
+  diskOvercommit: 8,
+  /** Disk kept for the bus, logs and layers: what 100 sandboxes may keep of output, and room for the event log. */
+  diskReserveMiB: 4_096,
   /** Memory kept for the host's own processes. */
   memoryReserveMiB: 1_024,
   /** Id ranges: slot × 65,536 + 100,000 must stay below 2³². */
@@ -26,6 +33,8 @@ export const EDGE_LIMITS = {
   /** Exec logs stay readable this long after the sandbox ended. */
   logRetentionMs: 600_000,
   sweepMs: 30_000,
+  /** How often a drain tells how many sandboxes are left. */
+  drainReportMs: 500,
   /** Operations being answered at a time: long polls of every command of every sandbox. */
   opsInFlight: 20_000,
 } as const;

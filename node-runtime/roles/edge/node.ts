@@ -1,0 +1,54 @@
+/** What this Edge drives on its node: the launcher under its generation, mounted images, the container backend. */
+import { mkdirSync } from 'node:fs';
+import { Effect, type Scope } from 'effect';
+import type { LayerDigest } from '#bus/ids.ts';
+import type { Clock } from '#actors/ports/clock.ts';
+import type { LayerStore } from '#actors/ports/layer-store.ts';
+import { PosixLayerStore } from '#adapters/layers/posix/mod.ts';
+import { ContainerBackend } from '../../backends/container/backend.ts';
+import { type Config, cgroupNameOf, pathsOf } from '../../config.ts';
+import { type ImageMounter, ImageMounts } from '../../images/mounts.ts';
+import type { LauncherClient } from '../../launcher/client.ts';
+import type { Log } from '../../log/log.ts';
+import { projectRoot } from '../../project-root.ts';
+import { acquire, step } from '../scope.ts';
+import { LauncherHolder } from './launcher-holder.ts';
+
+export type Node = { readonly store: LayerStore; readonly images: ImageMounts; readonly backend: ContainerBackend; readonly launcher: LauncherHolder };
+
+/** Live sandboxes and the launcher outlive the scope; only this process's hold on them ends with it. */
+export const openNode = (config: Config, generation: number, clock: Clock, log: Log): Effect.Effect<Node, unknown, Scope.Scope> =>
+  Effect.gen(function* () {
+    const paths = pathsOf(config);
+    for (const dir of [paths.sandboxes, paths.trash, paths.sockets, paths.runDir]) mkdirSync(dir, { recursive: true, mode: 0o711 });
+    const store = new PosixLayerStore({ dir: paths.layers });
+    const options = {
+      runDir: paths.runDir,
+      cgroupName: cgroupNameOf(config),
+      trashDir: paths.trash,
+      epoch: generation,
+      binDir: `${projectRoot()}/build/native`,
+    };
+    const launcher: LauncherHolder = yield* acquire(
+      () => new LauncherHolder(options, log, (client) => images.remount(mounterOf(async () => client))),
+      (holder) => holder.close(false),
+    );
+    const images = new ImageMounts({
+      pathOf: (digest) => store.pathOf(digest),
+      mounter: mounterOf(() => launcher.get()),
+      onUnmountFailed: (digest, error) => log.debug('image.kept', { digest, message: (error as Error).message }),
+    });
+    const backend = yield* acquire(
+      () => new ContainerBackend({ sandboxesDir: paths.sandboxes, socketsDir: paths.sockets, launcher: () => launcher.get(), images, clock, log }),
+      (b) => b.close(),
+    );
+    yield* step(() => launcher.get());
+    return { store, images, backend, launcher };
+  });
+
+/** The launcher's side of mounted images, by whichever client is at hand. */
+const mounterOf = (launcher: () => Promise<LauncherClient>): ImageMounter => ({
+  mountImage: async (digest, path) => (await launcher()).mountImage(digest, path),
+  umountImage: async (digest) => (await launcher()).umountImage(digest),
+  listImages: async () => (await (await launcher()).listImages()) as LayerDigest[],
+});

@@ -1,0 +1,131 @@
+/**
+ * The sandbox actors of one Edge: driven from the log, reconciled with the kernel at start, ended together at the end.
+ *
+ * INV-OWN: what lives on the node is what the log says lives there. Both ways: a sandbox of the log is taken up (its pending
+ * effects make it so), one that no log knows is ended.
+ */
+import type { SandboxId, Shard } from '#bus/ids.ts';
+import { ENDED_STATUSES, type SandboxState } from '#bus/sandbox/state.ts';
+import { sandboxAddress } from '#bus/subjects.ts';
+import type { TimestampMs } from '#bus/units.ts';
+import type { Deadline } from '#actors/kernel/definition.ts';
+import type { Clock } from '#actors/ports/clock.ts';
+import type { EventLog, StoredCommit } from '#actors/ports/event-log.ts';
+import { sandboxDefinition } from '#actors/sandbox/sandbox.definition.ts';
+import type { EdgeName } from '#bus/ids.ts';
+import type { Log } from '../../log/log.ts';
+import { ActorDriver } from '../driver/driver.ts';
+import type { Admission } from './admission.ts';
+import type { SandboxDriver } from './commands.ts';
+import { sandboxEffectRunner } from './effects.ts';
+import { EDGE_LIMITS } from './limits.ts';
+import type { Node } from './node.ts';
+
+export type SandboxesOptions = {
+  readonly edge: EdgeName;
+  readonly shards: readonly Shard[];
+  readonly generation: number;
+  readonly eventLog: EventLog;
+  readonly admission: Admission;
+  readonly node: Pick<Node, 'backend' | 'images'>;
+  readonly clock: Clock;
+  readonly log: Log;
+};
+
+export class Sandboxes {
+  readonly driver: SandboxDriver;
+  readonly #o: SandboxesOptions;
+  readonly #live = new Map<SandboxId, SandboxState>();
+  #onEmpty = () => {};
+
+  constructor(options: SandboxesOptions) {
+    this.#o = options;
+    this.driver = new ActorDriver({
+      definition: sandboxDefinition,
+      eventLog: options.eventLog,
+      clock: options.clock,
+      log: options.log,
+      runEffect: sandboxEffectRunner(options.node.backend),
+      deadlineCommand: (deadline, state) => ({
+        type: 'DeadlinePassed',
+        kind: deadline.kind as 'total' | 'idle' | 'transition',
+        version: deadline.version,
+        activityAt: this.#activityAt(state),
+      }),
+      dueAt: (deadline, state) => this.#dueAt(deadline, state),
+      onAdopted: (state, stored) => this.#adopted(state, stored),
+    });
+  }
+
+  get liveCount(): number {
+    return this.#live.size;
+  }
+
+  isLive(id: string): boolean {
+    return this.#live.has(id as SandboxId);
+  }
+
+  /** Live sandboxes by project. */
+  countByProject(): Record<string, number> {
+    const counts: Record<string, number> = {};
+    for (const { project } of this.#live.values()) counts[project] = (counts[project] ?? 0) + 1;
+    return counts;
+  }
+
+  /** Takes up every sandbox from its last commit, never from its history, and ends what only the kernel knows. */
+  async rehydrate(): Promise<void> {
+    const { edge, shards, eventLog, admission, node, log } = this.#o;
+    const startedAt = performance.now();
+    const found = (await Promise.all(shards.map((shard) => eventLog.lastOfEach({ shard, kind: 'sandbox', home: edge })))).flat();
+    const desired = found.filter(({ commit }) => !ENDED_STATUSES.has((commit.state as unknown as SandboxState).status));
+    for (const { commit } of desired) {
+      const state = sandboxDefinition.parseState(commit.state, commit.schema);
+      admission.restore(state.id, state.spec, state.slot);
+      node.images.restore(state.id, state.spec.layers);
+    }
+    const present = await node.backend.present();
+    for (const stored of desired) this.driver.adopt(stored);
+    const known = new Set<string>(desired.map((stored) => stored.address.id));
+    const unknown = present.filter((id) => !known.has(id));
+    await Promise.all(unknown.map((id) => node.backend.destroyUnknown(id)));
+    const durationMs = Math.round(performance.now() - startedAt);
+    log.info('edge.rehydrated', { sandboxes: desired.length, present: present.length, orphansEnded: unknown.length, durationMs });
+  }
+
+  /** Stops every sandbox and resolves when the last one has ended. */
+  async endAll(): Promise<void> {
+    const empty = new Promise<void>((resolve) => {
+      this.#onEmpty = resolve;
+      if (this.#live.size === 0) resolve();
+    });
+    for (const { id, project } of this.#live.values()) {
+      const commandId = `${id}:edge_shutdown:${this.#o.generation}`;
+      const meta = { commandId, correlationId: commandId, principal: 'platform', at: this.#o.clock.now() };
+      void this.driver.submit(sandboxAddress(project, id), { type: 'StopSandbox', reason: 'edge_shutdown' }, meta);
+    }
+    await empty;
+  }
+
+  #adopted(state: SandboxState, stored: StoredCommit): void {
+    const { admission, log } = this.#o;
+    log.debug('sandbox.committed', { actorId: state.id, version: stored.commit.version, status: state.status, commandId: stored.commit.commandId });
+    if (!ENDED_STATUSES.has(state.status)) {
+      this.#live.set(state.id, state);
+      return;
+    }
+    if (!this.#live.delete(state.id)) return;
+    admission.release(state.id);
+    if (this.#live.size === 0) this.#onEmpty();
+    setTimeout(() => this.driver.evict(stored.address), EDGE_LIMITS.logRetentionMs).unref();
+  }
+
+  #activityAt({ id }: SandboxState): TimestampMs {
+    return this.#o.node.backend.activityAt(id) as TimestampMs;
+  }
+
+  /** Activity moves the idle deadline without a commit; whoever looks at a sandbox never shortens its life. */
+  #dueAt(deadline: Deadline, state: SandboxState): number {
+    const { idleMs } = state.spec.lives;
+    return deadline.kind === 'idle' && idleMs !== null ? Math.max(deadline.at, this.#activityAt(state) + idleMs) : deadline.at;
+  }
+}
