@@ -41,7 +41,16 @@ export const SPEC_LIMITS = {
   cpuMillisMax: 1_024_000,
   pidsMin: 4,
   pidsMax: 1_000_000,
-  diskMiBMax: 64 * 1024 * 1024,
+  /** The kernel's own range of `cpu.weight`. */
+  cpuWeightMin: 1,
+  cpuWeightMax: 10_000,
+  /** An ext4 file system with room for a few files. */
+  diskMiBMin: 16,
+  /** Below the largest file of an ext4 host, 16 TiB. */
+  diskMiBMax: 15 * 1024 * 1024,
+  openFilesMin: 64,
+  /** Linux: `fs.nr_open` unless somebody raised it. */
+  openFilesMax: 1_048_576,
   lifeMsMin: 1_000,
   /** One week: longer lives are re-created from a snapshot. */
   lifeMsMax: 7 * 24 * 3_600_000,

@@ -8,6 +8,7 @@ import { join, resolve } from 'node:path';
 import { z } from 'zod';
 import { DsecError } from '#bus/errors.ts';
 import { EdgeName, ProjectName, type Shard } from '#bus/ids.ts';
+import { SPEC_LIMITS } from '#bus/limits.ts';
 import { LOG_LEVELS } from './log/log.ts';
 
 const hostName = (): string =>
@@ -39,7 +40,12 @@ export const Config = z.strictObject({
   logLevel: z.enum(LOG_LEVELS).default('info'),
   /** Most sandboxes on this node; the default is what memory and descriptors allow, at most 4,096. */
   maxSandboxes: z.number().int().min(1).max(65_000).optional(),
+  /** Memory that sandboxes may ask for in all; the default is what the machine has, times an over-commitment. */
   memoryMiB: z.number().int().min(64).optional(),
+  /** Disk that sandboxes with a disk limit may ask for in all; the default is what is free, times an over-commitment. */
+  diskMiB: z.number().int().min(0).optional(),
+  /** Disk limit of a sandbox that asks for none. Null: it shares the node's free space. */
+  sandboxDiskMiB: z.number().int().min(SPEC_LIMITS.diskMiBMin).max(SPEC_LIMITS.diskMiBMax).nullable().default(null),
 });
 export type Config = Readonly<z.infer<typeof Config>>;
 export type ConfigInput = z.input<typeof Config>;

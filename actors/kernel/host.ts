@@ -23,7 +23,18 @@ export type CommandResult =
   | { readonly ok: false; readonly error: WireError };
 
 export type HostInput<C> =
-  | { readonly type: 'command'; readonly address: ActorAddress; readonly command: C; readonly meta: CommandMeta; readonly token: number }
+  /**
+   * `birth`: the command is the first of an actor that most likely does not exist, so it is decided without loading. When it
+   * does exist after all, the append conflicts, and the command is decided again on what was loaded.
+   */
+  | {
+      readonly type: 'command';
+      readonly address: ActorAddress;
+      readonly command: C;
+      readonly meta: CommandMeta;
+      readonly token: number;
+      readonly birth?: boolean;
+    }
   | { readonly type: 'loaded'; readonly address: ActorAddress; readonly stored: StoredCommit | null }
   | { readonly type: 'loadFailed'; readonly address: ActorAddress; readonly error: WireError }
   | { readonly type: 'appended'; readonly address: ActorAddress; readonly outcome: AppendOutcome };
@@ -100,13 +111,13 @@ export class ActorHost<S extends object, C extends { readonly type: string }, E 
     return this.#actors.size;
   }
 
-  #onCommand({ address, command, meta, token }: Extract<HostInput<C>, { type: 'command' }>, out: HostOutput<S, F>[]): void {
+  #onCommand({ address, command, meta, token, birth = false }: Extract<HostInput<C>, { type: 'command' }>, out: HostOutput<S, F>[]): void {
     const key = commitSubject(address);
     let actor = this.#actors.get(key);
     if (!actor) {
-      actor = { address, phase: 'loading', state: null, stored: null, mailbox: [], appending: null };
+      actor = { address, phase: birth ? 'idle' : 'loading', state: null, stored: null, mailbox: [], appending: null };
       this.#actors.set(key, actor);
-      out.push({ type: 'load', address });
+      if (!birth) out.push({ type: 'load', address });
     }
     if (actor.mailbox.length >= KERNEL_LIMITS.mailboxLength) {
       const message = `${address.kind} ${address.id} already has ${KERNEL_LIMITS.mailboxLength} commands waiting; try again`;

@@ -299,3 +299,32 @@ test('the model log keeps to its own promise: a repeated message id is stored on
     ),
   ).toEqual({ total: 5, keys: [] });
 });
+
+describe('birth: the first command of an actor that most likely does not exist', () => {
+  const born = (bench: Bench, commandId = 'c1') => bench.step({ type: 'command', address, command: add(5), meta: meta(commandId), token: 1, birth: true });
+
+  test('is decided and appended without a read', () => {
+    const bench = new Bench();
+    const outputs = born(bench);
+    expect(typesOf(outputs)).toEqual(['append']);
+    expect(appendOf(outputs)).toMatchObject({ expectedSequence: 0, commit: { version: 1, state: { total: 5 } } });
+    expect(bench.appended({ outcome: 'applied', sequence: 3 })).toMatchObject([{ type: 'reply', token: 1, result: { ok: true } }, { type: 'adopted' }]);
+  });
+
+  test('of one that exists after all is decided again on what the log says', () => {
+    const elsewhere = new Bench();
+    const earlier = stored(appendOf(born(elsewhere, 'earlier')), 7);
+    const bench = new Bench();
+    born(bench);
+    expect(bench.appended(conflict)).toEqual([{ type: 'load', address }]);
+    expect(appendOf(bench.loaded(earlier))).toMatchObject({ expectedSequence: 7, commit: { version: 2, state: { total: 10 } } });
+  });
+
+  test('repeated after its answer was lost is found to be done', () => {
+    const bench = new Bench();
+    const request = appendOf(born(bench));
+    bench.appended({ outcome: 'unknown', error: wireError('OUTCOME_UNKNOWN', 'no answer') });
+    bench.appended(conflict);
+    expect(bench.loaded(stored(request, 4))[0]).toMatchObject({ type: 'reply', token: 1, result: { ok: true, version: 1 } });
+  });
+});

@@ -8,9 +8,9 @@ import { choose } from './choose.ts';
 import type { FleetNode } from './fleet.ts';
 import { randomFrom, shuffled } from './random.ts';
 
-const spec = { ...anySpec, limits: { memoryMiB: 64 as MiB, cpuMillis: 50 as CpuMillis, pids: 16 } };
+const spec = { ...anySpec, limits: { ...anySpec.limits, memoryMiB: 64 as MiB, cpuMillis: 50 as CpuMillis, pids: 16, diskMiB: 40 as MiB } };
 const amount = fc.nat(20_000);
-const capacity = fc.record({ sandboxes: fc.nat(300), memoryMiB: amount, cpuMillis: amount, pids: amount, descriptors: amount }) as fc.Arbitrary<
+const capacity = fc.record({ sandboxes: fc.nat(300), memoryMiB: amount, cpuMillis: amount, pids: amount, diskMiB: amount, descriptors: amount }) as fc.Arbitrary<
   FleetNode['capacity']
 >;
 const fleet = fc
@@ -26,6 +26,7 @@ const roomOf = ({ backends, capacity: c, used: u }: FleetNode) =>
           Math.floor((c.memoryMiB - u.memoryMiB) / 64),
           Math.floor((c.cpuMillis - u.cpuMillis) / 50),
           Math.floor((c.pids - u.pids) / 16),
+          Math.floor((c.diskMiB - u.diskMiB) / 40),
         ),
       )
     : 0;

@@ -24,14 +24,15 @@ export type ChooseInput = {
   readonly exclude: readonly EdgeName[];
 };
 
-type Need = { readonly sandboxes: number; readonly memoryMiB: number; readonly cpuMillis: number; readonly pids: number };
+type Need = { readonly sandboxes: number; readonly memoryMiB: number; readonly cpuMillis: number; readonly pids: number; readonly diskMiB: number };
 /** A node being filled: `room` sandboxes fit, `taken` were given to it in this choice, `load` is what one more would make it. */
 type Bin = { readonly node: FleetNode; readonly room: number; taken: number; load: number };
 
 /** One node per item, in the order of the items; null where no node has room. */
 export const choose = (input: ChooseInput): (EdgeName | null)[] => {
   const { spec, count } = input;
-  const need: Need = { sandboxes: 1, memoryMiB: spec.limits.memoryMiB, cpuMillis: spec.limits.cpuMillis, pids: spec.limits.pids };
+  const { memoryMiB, cpuMillis, pids, diskMiB } = spec.limits;
+  const need: Need = { sandboxes: 1, memoryMiB, cpuMillis, pids, diskMiB: diskMiB ?? 0 };
   const bins = choosePlaces(input, need);
   fill(bins, count, need);
   const placed = bins.flatMap((bin) => Array.from({ length: bin.taken }, () => bin.node.edge));
@@ -86,17 +87,17 @@ const fill = (bins: readonly Bin[], count: number, need: Need): void => {
   }
 };
 
-const DIMENSIONS = ['sandboxes', 'memoryMiB', 'cpuMillis', 'pids'] as const satisfies readonly (keyof Need & keyof Capacity)[];
+const DIMENSIONS = ['sandboxes', 'memoryMiB', 'cpuMillis', 'pids', 'diskMiB'] as const satisfies readonly (keyof Need & keyof Capacity)[];
 
 const roomFor = ({ capacity, used }: FleetNode, need: Need): number => {
   let room = Number.MAX_SAFE_INTEGER;
-  for (const d of DIMENSIONS) room = Math.min(room, Math.floor((capacity[d] - used[d]) / need[d]));
+  for (const d of DIMENSIONS) if (need[d] > 0) room = Math.min(room, Math.floor((capacity[d] - used[d]) / need[d]));
   return Math.max(0, room);
 };
 
 /** The fullest dimension decides, 0…1, with `extra` more sandboxes of this kind on the node. */
 const loadWith = ({ capacity, used }: FleetNode, need: Need, extra: number): number => {
   let load = 0;
-  for (const d of DIMENSIONS) load = Math.max(load, (used[d] + need[d] * extra) / capacity[d]);
+  for (const d of DIMENSIONS) if (need[d] > 0) load = Math.max(load, (used[d] + need[d] * extra) / capacity[d]);
   return load;
 };

@@ -16,7 +16,7 @@ import { FLEET_LIMITS } from './limits.ts';
 export type FleetNode = { readonly edge: EdgeName; readonly backends: readonly Backend[]; readonly capacity: Capacity; readonly used: Capacity };
 export type FleetView = readonly FleetNode[];
 
-type Decided = { readonly at: TimestampMs; readonly sandboxes: number; readonly memoryMiB: number; readonly cpuMillis: number; readonly pids: number };
+type Decided = { readonly at: TimestampMs; readonly sandboxes: number; readonly memoryMiB: number; readonly cpuMillis: number; readonly pids: number; readonly diskMiB: number };
 /** `node` is what `view` shows, made anew only after a beat or a decision. */
 type Known = { beat: Beat; receivedAt: TimestampMs; decided: Decided[]; node: FleetNode };
 
@@ -43,7 +43,15 @@ export class Fleet {
   noteAssigned(edge: EdgeName, count: number, { limits }: SandboxSpec, at: TimestampMs): void {
     const known = this.#nodes.get(edge);
     if (!known) return;
-    const decision: Decided = { at, sandboxes: count, memoryMiB: count * limits.memoryMiB, cpuMillis: count * limits.cpuMillis, pids: count * limits.pids };
+    const { memoryMiB, cpuMillis, pids, diskMiB } = limits;
+    const decision: Decided = {
+      at,
+      sandboxes: count,
+      memoryMiB: count * memoryMiB,
+      cpuMillis: count * cpuMillis,
+      pids: count * pids,
+      diskMiB: count * (diskMiB ?? 0),
+    };
     known.decided.push(decision);
     known.node = { ...known.node, used: laidOver(known.node.used, decision) };
     if (known.decided.length <= FLEET_LIMITS.decisionsPerNode) return;
@@ -85,8 +93,9 @@ const sum = <T extends Omit<Decided, 'at'>>(a: T, b: Omit<Decided, 'at'>) => ({
   memoryMiB: a.memoryMiB + b.memoryMiB,
   cpuMillis: a.cpuMillis + b.cpuMillis,
   pids: a.pids + b.pids,
+  diskMiB: a.diskMiB + b.diskMiB,
 });
 const laidOver = (used: Capacity, decided: Decided): Capacity => {
-  const { memoryMiB, cpuMillis, ...rest } = sum(used, decided);
-  return { ...rest, memoryMiB: memoryMiB as MiB, cpuMillis: cpuMillis as CpuMillis };
+  const { memoryMiB, cpuMillis, diskMiB, ...rest } = sum(used, decided);
+  return { ...rest, memoryMiB: memoryMiB as MiB, cpuMillis: cpuMillis as CpuMillis, diskMiB: diskMiB as MiB };
 };

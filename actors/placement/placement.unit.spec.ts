@@ -10,12 +10,13 @@ import { FLEET_LIMITS, PLACEMENT_POLICY } from './limits.ts';
 
 const T0 = 1_700_000_000_000 as TimestampMs;
 const after = (ms: number) => (T0 + ms) as TimestampMs;
-const spec: SandboxSpec = { ...anySpec, limits: { memoryMiB: 100 as MiB, cpuMillis: 100 as CpuMillis, pids: 10 } };
+const spec: SandboxSpec = { ...anySpec, limits: { ...anySpec.limits, memoryMiB: 100 as MiB, cpuMillis: 100 as CpuMillis, pids: 10 } };
 const sized = (sandboxes: number): Capacity => ({
   sandboxes,
   memoryMiB: (sandboxes * 100) as MiB,
   cpuMillis: (sandboxes * 100) as CpuMillis,
   pids: sandboxes * 10,
+  diskMiB: (sandboxes * 100) as MiB,
   descriptors: sandboxes * 4,
 });
 const named = (n: number) => `edge-${n}` as EdgeName;

@@ -64,22 +64,27 @@ const snapshot = (state: SandboxState, { snapshotId }: Of<'SnapshotSandbox'>, at
 };
 
 const extendLives = (state: SandboxState, command: Of<'ExtendLives'>, at: TimestampMs): SandboxDecision => {
-  const { totalMs, idleMs } = command;
-  if (totalMs === undefined && idleMs === undefined)
-    return reject(wireError('INVALID_ARGUMENT', 'ExtendLives names neither totalMs nor idleMs; give at least one'));
+  const { totalMs, runningMs, idleMs } = command;
+  if (totalMs === undefined && runningMs === undefined && idleMs === undefined)
+    return reject(wireError('INVALID_ARGUMENT', 'ExtendLives names none of totalMs, runningMs and idleMs; give at least one'));
   if (state.status === 'stopping') return wrongState(state, 'given new lives', 'not stopping');
-  const refused = refusedLife('totalMs', totalMs) ?? refusedLife('idleMs', idleMs ?? undefined);
+  const refused = refusedLife('totalMs', totalMs) ?? refusedLife('runningMs', runningMs ?? undefined) ?? refusedLife('idleMs', idleMs ?? undefined);
   if (refused) return refused;
-
-  const nextIdleMs = idleMs === undefined ? state.spec.lives.idleMs : idleMs;
-  const totalDeadlineAt = totalMs === undefined ? state.totalDeadlineAt : addMs(at, totalMs);
-  const idleDeadlineAt = idleMs === undefined ? state.idleDeadlineAt : idleMs !== null && ticks(state) ? addMs(at, idleMs) : null;
-  const unchanged = totalDeadlineAt === state.totalDeadlineAt && nextIdleMs === state.spec.lives.idleMs && idleDeadlineAt === state.idleDeadlineAt;
-  if (unchanged) return ignore('these lives are already granted');
-  return accept({ type: 'SandboxLivesExtended', at, totalDeadlineAt, idleMs: nextIdleMs, idleDeadlineAt });
+  const { lives } = state.spec;
+  const fromNow = (life: DurationMs | null): TimestampMs | null => (life !== null && ticks(state) ? addMs(at, life) : null);
+  const granted = {
+    totalDeadlineAt: totalMs === undefined ? state.totalDeadlineAt : addMs(at, totalMs),
+    runningMs: runningMs === undefined ? lives.runningMs : runningMs,
+    runningDeadlineAt: runningMs === undefined ? state.runningDeadlineAt : fromNow(runningMs),
+    idleMs: idleMs === undefined ? lives.idleMs : idleMs,
+    idleDeadlineAt: idleMs === undefined ? state.idleDeadlineAt : fromNow(idleMs),
+  };
+  const held = { ...state, runningMs: lives.runningMs, idleMs: lives.idleMs };
+  const isHeld = Object.entries(granted).every(([name, value]) => held[name as keyof typeof granted] === value);
+  return isHeld ? ignore('these lives are already granted') : accept({ type: 'SandboxLivesExtended', at, ...granted });
 };
 
-/** States in which an idle deadline is held: from the start of the payload until it rests or ends. */
+/** States in which running and idle deadlines are held: from the start of the payload until it rests or ends. */
 const ticks = ({ status, returnTo }: SandboxState): boolean =>
   status === 'running' || status === 'pausing' || (status === 'snapshotting' && returnTo === 'running');
 

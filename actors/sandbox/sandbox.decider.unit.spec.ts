@@ -18,6 +18,7 @@ import {
   ms,
   project,
   remove,
+  RUNNING_MS,
   sandboxId,
   spec,
   started,
@@ -308,6 +309,36 @@ describe('lives', () => {
       .thenIgnored(/while paused/);
   });
 
+  test('the running life counts while it runs, and anew after a pause', () => {
+    const dueAt = startedAt + RUNNING_MS;
+    given(...running)
+      .when(deadline('running'), dueAt)
+      .thenEvents({ type: 'SandboxStopping', reason: 'running_life', error: null });
+    given(...running)
+      .when(deadline('running'), dueAt - 1)
+      .thenIgnored(/extended/);
+    given(...running, { type: 'ExtendLives', runningMs: ms(2 * RUNNING_MS) })
+      .when(deadline('running', 0), dueAt)
+      .thenIgnored(/extended/);
+    given(...running, pause, paused)
+      .when(deadline('running'), 2 * dueAt)
+      .thenIgnored(/while paused/);
+    expect(given(...running, pause, paused, resume, { type: 'ReportResumed' }).state?.runningDeadlineAt).toBe(T0 + 5_000 + RUNNING_MS);
+    expect(given(...running, { type: 'ExtendLives', runningMs: null }).state).toMatchObject({ livesVersion: 1, runningDeadlineAt: null });
+    given(create)
+      .when({ type: 'ExtendLives', runningMs: ms(5_000) }, T0 + 1)
+      .thenEvents({ type: 'SandboxLivesExtended', runningMs: 5_000, runningDeadlineAt: null });
+  });
+
+  test('an agent that ended its sandbox because the total life was over is no failure', () => {
+    given(...running)
+      .when(exited, T0 + TOTAL_MS - 1)
+      .thenEvents({ type: 'SandboxStopping', reason: 'failed' });
+    given(...running)
+      .when(exited, T0 + TOTAL_MS)
+      .thenEvents({ type: 'SandboxStopping', reason: 'total_life', error: null });
+  });
+
   test('a long snapshot does not use up the idle life', () => {
     const made: SandboxCommand = { type: 'ReportSnapshotted', layer: `sha256:${'a'.repeat(64)}` };
     expect(given(...running, snapshot, made).state?.idleDeadlineAt).toBe(T0 + 3_000 + IDLE_MS);
@@ -316,14 +347,14 @@ describe('lives', () => {
   test('new lives count from now and raise the version', () => {
     const g = given(...running, { type: 'ExtendLives', totalMs: ms(10 * TOTAL_MS), idleMs: ms(2 * IDLE_MS) });
     expect(g.state).toMatchObject({ livesVersion: 1, totalDeadlineAt: T0 + 2_000 + 10 * TOTAL_MS, idleDeadlineAt: T0 + 2_000 + 2 * IDLE_MS });
-    expect(g.state?.spec.lives).toEqual({ totalMs: TOTAL_MS, idleMs: 2 * IDLE_MS });
+    expect(g.state?.spec.lives).toEqual({ totalMs: TOTAL_MS, runningMs: RUNNING_MS, idleMs: 2 * IDLE_MS });
     expect(given(...running, { type: 'ExtendLives', idleMs: null }).state).toMatchObject({ livesVersion: 1, idleDeadlineAt: null });
     expect(given(create, { type: 'ExtendLives', idleMs: ms(5_000) }, started).state).toMatchObject({ idleDeadlineAt: T0 + 2_000 + 5_000 });
   });
 
   test('outside the range are refused by name', () => {
     const g = given(...running);
-    g.when({ type: 'ExtendLives' }, T0).thenRejected('INVALID_ARGUMENT', /neither/);
+    g.when({ type: 'ExtendLives' }, T0).thenRejected('INVALID_ARGUMENT', /none of/);
     g.when({ type: 'ExtendLives', totalMs: ms(0) }, T0).thenRejected('INVALID_ARGUMENT', /totalMs.*use stop/);
     g.when({ type: 'ExtendLives', idleMs: ms(SPEC_LIMITS.lifeMsMax + 1) }, T0).thenRejected('LIMIT_OUT_OF_RANGE', /idleMs/);
     given(...running, stop)

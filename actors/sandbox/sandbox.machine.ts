@@ -31,6 +31,7 @@ const contextOf = (e: Admitted): SandboxContext => ({
   startedAt: null,
   endedAt: null,
   totalDeadlineAt: e.totalDeadlineAt,
+  runningDeadlineAt: null,
   idleDeadlineAt: null,
   livesVersion: 0,
   transitionDeadlineAt: null,
@@ -65,12 +66,13 @@ export const sandboxMachine = setup({
     }),
     begin: assign(({ event }) => {
       assertEvent(event, 'SandboxStarted');
-      return { pid: event.pid, startedAt: event.at, idleDeadlineAt: event.idleDeadlineAt, transitionDeadlineAt: null };
+      const { pid, runningDeadlineAt, idleDeadlineAt } = event;
+      return { pid, startedAt: event.at, runningDeadlineAt, idleDeadlineAt, transitionDeadlineAt: null };
     }),
-    rest: assign({ idleDeadlineAt: null, transitionDeadlineAt: null }),
+    rest: assign({ runningDeadlineAt: null, idleDeadlineAt: null, transitionDeadlineAt: null }),
     goOn: assign(({ event }) => {
       assertEvent(event, 'SandboxResumed');
-      return { idleDeadlineAt: event.idleDeadlineAt, transitionDeadlineAt: null };
+      return { runningDeadlineAt: event.runningDeadlineAt, idleDeadlineAt: event.idleDeadlineAt, transitionDeadlineAt: null };
     }),
     beginSnapshot: assign(({ event }, params: { from: 'running' | 'paused' }) => {
       assertEvent(event, 'SandboxSnapshotting');
@@ -88,9 +90,9 @@ export const sandboxMachine = setup({
     }),
     setLives: assign(({ context, event }) => {
       assertEvent(event, 'SandboxLivesExtended');
-      const { totalDeadlineAt, idleMs, idleDeadlineAt } = event;
-      const lives = { ...context.spec.lives, idleMs: idleMs as typeof context.spec.lives.idleMs };
-      return { totalDeadlineAt, idleDeadlineAt, livesVersion: context.livesVersion + 1, spec: { ...context.spec, lives } };
+      const { totalDeadlineAt, runningMs, runningDeadlineAt, idleMs, idleDeadlineAt } = event;
+      const lives = { ...context.spec.lives, runningMs, idleMs } as typeof context.spec.lives;
+      return { totalDeadlineAt, runningDeadlineAt, idleDeadlineAt, livesVersion: context.livesVersion + 1, spec: { ...context.spec, lives } };
     }),
     beginStop: assign(({ context, event }) => {
       assertEvent(event, 'SandboxStopping');
@@ -99,6 +101,7 @@ export const sandboxMachine = setup({
         failure: event.error,
         forget: context.forget || event.reason === 'deleted',
         transitionDeadlineAt: event.deadlineAt,
+        runningDeadlineAt: null,
         idleDeadlineAt: null,
         returnTo: null,
       };

@@ -21,17 +21,17 @@ export const decideReport = (state: SandboxState, report: SandboxReport, at: Tim
     case 'ReportPrepared':
       return status === 'preparing' ? accept({ type: 'SandboxStarting', at, deadlineAt: addMs(at, SANDBOX_LIMITS.startingMs) }) : late(report, status);
     case 'ReportStarted':
-      return status === 'starting' ? accept({ type: 'SandboxStarted', at, pid: report.pid, idleDeadlineAt: idleFrom(state, at) }) : late(report, status);
+      return status === 'starting' ? accept({ type: 'SandboxStarted', at, pid: report.pid, ...livesFrom(state, at) }) : late(report, status);
     case 'ReportFailed':
       return isBeforeRunning(status) ? accept(failing(report.error, at)) : late(report, status);
     case 'ReportExited':
-      return hasPayload(status) ? accept(failing(report.error, at)) : late(report, status);
+      return hasPayload(status) ? exited(state, report.error, at) : late(report, status);
     case 'ReportDestroyed':
       return status === 'stopping' ? accept(ended(state, at)) : late(report, status);
     case 'ReportPaused':
       return status === 'pausing' ? accept({ type: 'SandboxPaused', at }) : late(report, status);
     case 'ReportResumed':
-      return status === 'resuming' ? accept({ type: 'SandboxResumed', at, idleDeadlineAt: idleFrom(state, at) }) : late(report, status);
+      return status === 'resuming' ? accept({ type: 'SandboxResumed', at, ...livesFrom(state, at) }) : late(report, status);
     case 'ReportSnapshotted':
       return status === 'snapshotting' ? accept({ type: 'SandboxSnapshotted', at, layer: report.layer }) : late(report, status);
     case 'ReportTransitionFailed':
@@ -60,12 +60,22 @@ const failing = (error: WireError, at: TimestampMs): SandboxEvent => ({
 const ended = ({ failure }: SandboxState, at: TimestampMs): SandboxEvent =>
   failure ? { type: 'SandboxFailed', at, error: failure } : { type: 'SandboxStopped', at };
 
-const idleFrom = ({ spec }: SandboxState, at: TimestampMs): TimestampMs | null => (spec.lives.idleMs === null ? null : addMs(at, spec.lives.idleMs));
+/** The agent ends its sandbox itself when the total life is over and no Edge does: that is an end like any other, not a failure. */
+const exited = (state: SandboxState, error: WireError, at: TimestampMs): SandboxDecision =>
+  accept(at < state.totalDeadlineAt ? failing(error, at) : stopping('total_life', at));
+
+/** Running and idle life begin when it begins to run. */
+const livesFrom = ({ spec: { lives } }: SandboxState, at: TimestampMs) => ({
+  runningDeadlineAt: lives.runningMs === null ? null : addMs(at, lives.runningMs),
+  idleDeadlineAt: lives.idleMs === null ? null : addMs(at, lives.idleMs),
+});
 
 const deadlinePassed = (state: SandboxState, report: DeadlinePassed, at: TimestampMs): SandboxDecision => {
   switch (report.kind) {
     case 'total':
       return totalPassed(state, at);
+    case 'running':
+      return runningPassed(state, at);
     case 'idle':
       return idlePassed(state, report, at);
     case 'transition':
@@ -76,6 +86,11 @@ const deadlinePassed = (state: SandboxState, report: DeadlinePassed, at: Timesta
 const totalPassed = (state: SandboxState, at: TimestampMs): SandboxDecision => {
   if (state.status === 'stopping') return ignore('already stopping');
   return at < state.totalDeadlineAt ? ignore('the total life is not over: it has been extended') : accept(stopping('total_life', at));
+};
+
+const runningPassed = ({ runningDeadlineAt, status }: SandboxState, at: TimestampMs): SandboxDecision => {
+  if (runningDeadlineAt === null) return ignore(`no running life is counted while ${status}`);
+  return at < runningDeadlineAt ? ignore('the running life is not over: it has been extended') : accept(stopping('running_life', at));
 };
 
 /** Idle is real only for the lives it was armed for, and only while nothing newer than the committed floor happened. */

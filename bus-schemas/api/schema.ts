@@ -18,8 +18,25 @@ const v = z.literal(1);
 export const SandboxView = z.object({ version: z.number().int().positive(), streamSequence: z.number().int().positive(), state: SandboxState });
 export type SandboxView = z.infer<typeof SandboxView>;
 
+/** `idleDeadlineAt` is a floor: activity after it was granted moves the end further. */
+export const GrantedLives = z.object({
+  version: z.number().int().nonnegative(),
+  totalDeadlineAt: TimestampMs,
+  runningMs: DurationMs.nullable(),
+  runningDeadlineAt: TimestampMs.nullable(),
+  idleMs: DurationMs.nullable(),
+  idleDeadlineAt: TimestampMs.nullable(),
+});
+export type GrantedLives = z.infer<typeof GrantedLives>;
+
 /** A life-cycle command's answer. `pending`: stored for the Edge, which has not decided yet; the command will not be lost. */
-export const Decision = z.object({ decision: z.enum(['accepted', 'ignored', 'pending']), reason: z.string().optional(), version: z.number().int().optional() });
+export const Decision = z.object({
+  decision: z.enum(['accepted', 'ignored', 'pending']),
+  reason: z.string().optional(),
+  version: z.number().int().optional(),
+  /** The lives that hold after the decision, where it was about lives: what was granted, in absolute time. */
+  lives: GrantedLives.optional(),
+});
 export type Decision = z.infer<typeof Decision>;
 
 const one = z.strictObject({ v, id: SandboxId });
@@ -60,6 +77,8 @@ export const API = {
       v,
       labels: z.record(z.string(), z.string()).default({}),
       statuses: z.array(SandboxStatus).default([]),
+      /** Only what has changed after this sequence of its shard: how a watcher catches up. */
+      changedAfter: z.record(z.string(), z.number().int().nonnegative()).default({}),
       after: z.string().optional(),
       limit: z.number().int().min(1).max(500).default(100),
       /** Wait until the projection reflects at least this sequence of a shard. */
@@ -72,7 +91,7 @@ export const API = {
   pause: { request: one.extend({ key }), response: Decision },
   resume: { request: one.extend({ key }), response: Decision },
   snapshot: { request: one.extend({ key, snapshotId: z.string().min(1).max(64) }), response: Decision },
-  extend: { request: one.extend({ key, totalMs: DurationMs.optional(), idleMs: DurationMs.nullable().optional() }), response: Decision },
+  extend: { request: one.extend({ key, totalMs: DurationMs.optional(), runningMs: DurationMs.nullable().optional(), idleMs: DurationMs.nullable().optional() }), response: Decision },
   /** The commits of one sandbox, oldest first. */
   events: {
     request: one.extend({ afterVersion: z.number().int().nonnegative().default(0), limit: z.number().int().min(1).max(500).default(100) }),

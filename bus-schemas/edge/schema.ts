@@ -10,6 +10,8 @@ export const Capacity = z.object({
   memoryMiB: MiB,
   cpuMillis: CpuMillis,
   pids: z.number().int().nonnegative(),
+  /** For the writable layers of sandboxes that have a disk limit. */
+  diskMiB: MiB.default(0 as MiB),
   descriptors: z.number().int().nonnegative(),
 });
 export type Capacity = z.infer<typeof Capacity>;

@@ -23,7 +23,7 @@ export type OutputStream = z.infer<typeof OutputStream>;
 export const StreamSummary = z.object({ totalBytes: z.number().int().nonnegative(), storedBytes: z.number().int().nonnegative(), truncated: z.boolean() });
 export type StreamSummary = z.infer<typeof StreamSummary>;
 
-export const ExecReason = z.enum(['exited', 'signaled', 'oom', 'timeout', 'cancelled', 'sandbox_died', 'infra']);
+export const ExecReason = z.enum(['exited', 'signaled', 'oom', 'timeout', 'cancelled', 'expired', 'sandbox_died', 'infra']);
 export type ExecReason = z.infer<typeof ExecReason>;
 
 /** One command. `exitCode` is null until it ended, and stays null when no exit record exists: unknown is never 0. */
@@ -64,7 +64,8 @@ export const OPS = {
       user: InitUser.optional(),
       stdin: z.enum(['none', 'bytes', 'open']).default('none'),
       timeoutMs: DurationMs.min(1).max(EXEC_LIMITS.timeoutMsMax).optional(),
-      outputLimitBytes: z.number().int().min(0).max(EXEC_LIMITS.outputBytesMax).default(EXEC_LIMITS.outputBytesDefault),
+      /** Absent: the sandbox's own `outputBytes`. */
+      outputLimitBytes: z.number().int().min(0).max(EXEC_LIMITS.outputBytesMax).optional(),
       waitMs,
     }),
     response: z.object({ exec: ExecView, inline: z.object({ stdoutBytes: z.number().int(), stderrBytes: z.number().int() }) }),

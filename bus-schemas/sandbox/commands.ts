@@ -36,11 +36,12 @@ export const ResumeSandbox = z.object({ type: z.literal('ResumeSandbox') });
 export const SnapshotSandbox = z.object({ type: z.literal('SnapshotSandbox'), snapshotId: z.string().min(1).max(64) });
 /**
  * Sets new lives, counted from the moment of the decision; shorter ones are allowed, but never below the least life.
- * Each is absolute once granted; the version rises by one. Idle null: no idle limit any more.
+ * Each is absolute once granted; the version rises by one. Null: no such limit any more.
  */
 export const ExtendLives = z.object({
   type: z.literal('ExtendLives'),
   totalMs: DurationMs.optional(),
+  runningMs: DurationMs.nullable().optional(),
   idleMs: DurationMs.nullable().optional(),
 });
 

@@ -8,6 +8,8 @@ import { StopReason } from './state.ts';
 
 const at = TimestampMs;
 const transitional = { at, deadlineAt: TimestampMs };
+/** Lives that begin anew whenever it begins to run. */
+const running = { runningDeadlineAt: TimestampMs.nullable().default(null), idleDeadlineAt: TimestampMs.nullable() };
 
 export const SandboxAdmitted = z.object({
   type: z.literal('SandboxAdmitted'),
@@ -26,11 +28,11 @@ export const SandboxAdmitted = z.object({
 });
 export const SandboxPreparing = z.object({ type: z.literal('SandboxPreparing'), ...transitional });
 export const SandboxStarting = z.object({ type: z.literal('SandboxStarting'), ...transitional });
-export const SandboxStarted = z.object({ type: z.literal('SandboxStarted'), at, pid: z.number().int().positive(), idleDeadlineAt: TimestampMs.nullable() });
+export const SandboxStarted = z.object({ type: z.literal('SandboxStarted'), at, pid: z.number().int().positive(), ...running });
 export const SandboxPausing = z.object({ type: z.literal('SandboxPausing'), ...transitional });
 export const SandboxPaused = z.object({ type: z.literal('SandboxPaused'), at });
 export const SandboxResuming = z.object({ type: z.literal('SandboxResuming'), ...transitional });
-export const SandboxResumed = z.object({ type: z.literal('SandboxResumed'), at, idleDeadlineAt: TimestampMs.nullable() });
+export const SandboxResumed = z.object({ type: z.literal('SandboxResumed'), at, ...running });
 export const SandboxSnapshotting = z.object({ type: z.literal('SandboxSnapshotting'), snapshotId: z.string(), ...transitional });
 export const SandboxSnapshotted = z.object({ type: z.literal('SandboxSnapshotted'), at, layer: z.string() });
 /** A pause, resume or snapshot did not happen; the sandbox is again what it was before. */
@@ -39,8 +41,9 @@ export const SandboxLivesExtended = z.object({
   type: z.literal('SandboxLivesExtended'),
   at,
   totalDeadlineAt: TimestampMs,
+  runningMs: z.number().int().nonnegative().nullable().default(null),
   idleMs: z.number().int().nonnegative().nullable(),
-  idleDeadlineAt: TimestampMs.nullable(),
+  ...running,
 });
 export const SandboxStopping = z.object({ type: z.literal('SandboxStopping'), reason: StopReason, error: WireError.nullable(), ...transitional });
 /** A stop in progress was asked to forget the sandbox too. */

@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import { ImageName, LayerDigest } from '../ids.ts';
-import { SPEC_LIMITS } from '../limits.ts';
+import { EXEC_LIMITS, SPEC_LIMITS } from '../limits.ts';
 import { CpuMillis, DurationMs, MiB } from '../units.ts';
 
 export const Backend = z.enum(['container', 'microvm', 'vm', 'fncall']);
@@ -46,23 +46,57 @@ export const GuestPath = noControl('path')
   .regex(/^\//, 'a path must be absolute')
   .refine((s) => Buffer.byteLength(s) <= SPEC_LIMITS.pathBytes, 'path too long');
 
-/** Hard limits of one sandbox; absent on the wire means the node's default. */
-export const Limits = z.object({
+const limitFields = {
   memoryMiB: MiB.min(SPEC_LIMITS.memoryMiBMin).max(SPEC_LIMITS.memoryMiBMax),
+  /** Swap that may be used beside the memory. 0: none, so that a sandbox above its memory is killed and not slowed down. */
+  swapMiB: MiB.max(SPEC_LIMITS.memoryMiBMax),
   cpuMillis: CpuMillis.min(SPEC_LIMITS.cpuMillisMin).max(SPEC_LIMITS.cpuMillisMax),
+  /** Share of a busy node's CPU beside the other sandboxes', as `cpu.weight`: 200 gets twice what 100 gets. */
+  cpuWeight: z.number().int().min(SPEC_LIMITS.cpuWeightMin).max(SPEC_LIMITS.cpuWeightMax),
+  /** Processes and threads together. */
   pids: z.number().int().min(SPEC_LIMITS.pidsMin).max(SPEC_LIMITS.pidsMax),
+  /** Size of the writable layer, its file system's own tables included. Null: only the node's free space bounds it. */
+  diskMiB: MiB.min(SPEC_LIMITS.diskMiBMin).max(SPEC_LIMITS.diskMiBMax).nullable(),
+  /** Descriptors that one process may open. Null: what the node gives. */
+  openFiles: z.number().int().min(SPEC_LIMITS.openFilesMin).max(SPEC_LIMITS.openFilesMax).nullable(),
+  /** Output kept of each stream of a command that names no limit of its own. */
+  outputBytes: z.number().int().min(0).max(EXEC_LIMITS.outputBytesMax),
+};
+export const DEFAULT_LIMITS = {
+  memoryMiB: 512,
+  swapMiB: 0,
+  cpuMillis: 1000,
+  cpuWeight: 100,
+  pids: 512,
+  diskMiB: null,
+  openFiles: null,
+  outputBytes: EXEC_LIMITS.outputBytesDefault,
+} as const;
+
+/** Hard limits of one sandbox, all written out. */
+export const Limits = z.object({
+  ...limitFields,
+  swapMiB: limitFields.swapMiB.default(DEFAULT_LIMITS.swapMiB as MiB),
+  cpuWeight: limitFields.cpuWeight.default(DEFAULT_LIMITS.cpuWeight),
+  diskMiB: limitFields.diskMiB.default(DEFAULT_LIMITS.diskMiB),
+  openFiles: limitFields.openFiles.default(DEFAULT_LIMITS.openFiles),
+  outputBytes: limitFields.outputBytes.default(DEFAULT_LIMITS.outputBytes),
 });
 export type Limits = z.infer<typeof Limits>;
-export const DEFAULT_LIMITS = { memoryMiB: 512, cpuMillis: 1000, pids: 512 } as const;
+/** What a client asks for; what is absent gets the platform's default. */
+export const AskedLimits = z.strictObject(limitFields).partial();
 
 const life = DurationMs.min(SPEC_LIMITS.lifeMsMin).max(SPEC_LIMITS.lifeMsMax);
+const lifeFields = { totalMs: life, runningMs: life.nullable(), idleMs: life.nullable() };
 /**
- * `totalMs`: absolute, from creation; ends the sandbox whatever happens. `idleMs`: since the newest command activity
- * (the paper's `ttl_running_stop`); null means no idle limit.
+ * `totalMs`: absolute, from creation; ends the sandbox whatever happens. `runningMs`: since it last began to run, at its start
+ * or when it was resumed; a pause ends the count. `idleMs`: since the newest command activity (the paper's `ttl_running_stop`).
+ * Null means no such limit.
  */
-export const Lives = z.object({ totalMs: life, idleMs: life.nullable() });
+export const Lives = z.object({ ...lifeFields, runningMs: lifeFields.runningMs.default(null) });
 export type Lives = z.infer<typeof Lives>;
-export const DEFAULT_LIVES = { totalMs: 24 * 3_600_000, idleMs: null } as const;
+export const AskedLives = z.strictObject(lifeFields).partial();
+export const DEFAULT_LIVES = { totalMs: 24 * 3_600_000, runningMs: null, idleMs: null } as const;
 
 /** Names of destinations → allowed. Nothing is reachable unless a rule says so (@paper §6.5). */
 export const NetworkRules = z
@@ -88,8 +122,8 @@ export const SandboxRequest = z.strictObject({
     .array(z.union([LayerDigest, ImageName]))
     .max(SPEC_LIMITS.toolkits)
     .default([]),
-  limits: Limits.partial().strict().default({}),
-  lives: Lives.partial().strict().default({}),
+  limits: AskedLimits.default({}),
+  lives: AskedLives.default({}),
   networkRules: NetworkRules.default({}),
   initUser: InitUser.default('root'),
   env: Env.default({}),

@@ -24,11 +24,13 @@ export type SandboxStatus = z.infer<typeof SandboxStatus>;
 /** States after which nothing of the sandbox is left on the node. */
 export const ENDED_STATUSES: ReadonlySet<SandboxStatus> = new Set(['stopped', 'failed']);
 
-export const StopReason = z.enum(['requested', 'deleted', 'total_life', 'idle', 'edge_shutdown', 'failed', 'lease_lost']);
+export const StopReason = z.enum(['requested', 'deleted', 'total_life', 'running_life', 'idle', 'edge_shutdown', 'failed', 'lease_lost']);
 export type StopReason = z.infer<typeof StopReason>;
+/** Reasons that say: one of its lives was over. */
+export const EXPIRY_REASONS: ReadonlySet<StopReason> = new Set(['total_life', 'running_life', 'idle']);
 
-/** `total` and `idle` are the lives; `transition` bounds every state that is on its way to another. */
-export const DeadlineKind = z.enum(['total', 'idle', 'transition']);
+/** `total`, `running` and `idle` are the lives; `transition` bounds every state that is on its way to another. */
+export const DeadlineKind = z.enum(['total', 'running', 'idle', 'transition']);
 export type DeadlineKind = z.infer<typeof DeadlineKind>;
 
 export const SandboxState = z.object({
@@ -49,6 +51,8 @@ export const SandboxState = z.object({
   endedAt: TimestampMs.nullable(),
   /** Absolute; `ExtendLives` sets a new one. `spec.lives.totalMs` stays what was granted at creation. */
   totalDeadlineAt: TimestampMs,
+  /** Absolute while it runs; null while it does not, or without such a limit. */
+  runningDeadlineAt: TimestampMs.nullable().default(null),
   /** The committed floor of the idle deadline; the effective one is max(this, newest activity + idle life). */
   idleDeadlineAt: TimestampMs.nullable(),
   livesVersion: z.number().int().nonnegative(),

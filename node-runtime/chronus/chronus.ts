@@ -16,6 +16,7 @@ import type { Clock } from '#actors/ports/clock.ts';
 import type { Exit, Progress } from '../aether/wire.ts';
 import { Channel, closedError } from './channel.ts';
 import type { Command } from './command.ts';
+import type { Death } from './journal.ts';
 import { ExecFiles } from './files.ts';
 import { CHRONUS_LIMITS } from './limits.ts';
 import { acceptedOf, checkExec, type ExecDefaults, execHash } from './request.ts';
@@ -35,6 +36,8 @@ export type ChronusOptions = {
   readonly onActivity: () => void;
   /** Nobody listens at the socket any more. Once. */
   readonly onLost: () => void;
+  /** Whether the sandbox's end, once it has come, was the end of its life. */
+  readonly isExpired?: () => boolean;
   /** The sandbox's count of out-of-memory kills since its birth, where the kernel keeps none per command (cgroup v1). */
   readonly oomKills?: () => Promise<number>;
 };
@@ -78,6 +81,11 @@ export class Chronus {
 
   get runningCount(): number {
     return this.#table.runningCount;
+  }
+
+  /** Whether somebody waits for a running command, or reads it: work in the foreground. What runs unattended is not. */
+  get isAttended(): boolean {
+    return this.#table.isAttended;
   }
 
   handle<O extends OpName>(op: O, request: OpParsed<O>, body: Uint8Array): Promise<OpResult<O>> {
@@ -133,7 +141,7 @@ export class Chronus {
     }
     if (!known && !channelOpen) throw DsecError.of('SANDBOX_ENDED', 'the sandbox has ended; create a new one');
     this.#o.onActivity();
-    if (!known) return this.#table.accept(acceptedOf(request, execId, bodyHash, this.#o.clock.now()));
+    if (!known) return this.#table.accept(acceptedOf(request, execId, bodyHash, this.#o.clock.now(), this.#o.defaults));
     await this.#freshen(known);
     return known;
   }
@@ -151,7 +159,7 @@ export class Chronus {
   async #freshen(command: Command): Promise<void> {
     if (command.fresh || command.complete) return;
     if (await this.#channel.client()) await this.#starter.refresh(command);
-    else if (command.started) this.#table.bury(command, this.#o.clock.now());
+    else if (command.started) this.#table.bury(command, this.#death());
   }
 
   #refreshAll(): void {
@@ -194,6 +202,7 @@ export class Chronus {
   async #wait(command: Command, until: 'change' | 'end', ms: number): Promise<void> {
     if (this.#closed) throw closedError();
     await command.wait(until, ms);
+    this.#o.onActivity(); // the foreground ends now, not when the wait began
   }
 
   #onProgress(progress: Progress): void {
@@ -226,9 +235,13 @@ export class Chronus {
     this.#end(command, exit, oom);
   }
 
+  #death(): Death {
+    return { at: this.#o.clock.now(), reason: this.#o.isExpired?.() ? 'expired' : 'sandbox_died' };
+  }
+
   #onGone(): void {
     this.#table.load();
-    for (const command of [...this.#table.live]) if (command.started) this.#table.bury(command, this.#o.clock.now());
+    for (const command of [...this.#table.live]) if (command.started) this.#table.bury(command, this.#death());
     this.#o.onLost();
   }
 }

@@ -8,13 +8,15 @@ import type { ExecFiles } from './files.ts';
 import type { Accepted, JournalEntry } from './journal.ts';
 import { CHRONUS_LIMITS } from './limits.ts';
 import { endingOf, endingWithoutRecord, viewOf } from './result.ts';
-import type { Ending } from './result.ts';
+import type { Ending, Unrecorded } from './result.ts';
 
 /** What a waiter waits for: that it runs, anything new, or the end. */
 export type Until = 'start' | 'change' | 'end';
 type Waiter = { readonly until: Until; readonly wake: (error?: Error) => void };
 
-const NOTHING: StreamCounts = { totalBytes: 0, storedBytes: 0 };
+const NOTHING: StreamCounts = { totalBytes: 0, storedBytes: 0, discardedBytes: 0, dropped: null };
+/** Of a log whose end nobody recorded. */
+const asFarAsStored = (bytes: number): StreamCounts => ({ ...NOTHING, totalBytes: bytes, storedBytes: bytes });
 
 export class Command {
   readonly accepted: Accepted;
@@ -43,7 +45,7 @@ export class Command {
     const command = new Command(entry.accepted, { started: true, fresh: false });
     const exit = files.exitOf(entry.accepted.execId);
     if (exit) command.end(exit, entry.oomKills > 0);
-    else command.endWithoutRecord(entry.diedAt === undefined ? 'infra' : 'sandbox_died', entry.diedAt ?? entry.accepted.at, files);
+    else command.endWithoutRecord(entry.death?.reason ?? 'infra', entry.death?.at ?? entry.accepted.at, files);
     return command;
   }
 
@@ -62,6 +64,11 @@ export class Command {
 
   get ended(): boolean {
     return this.#ending !== undefined;
+  }
+
+  /** Somebody waits for it or reads it: it is in the foreground. */
+  get attended(): boolean {
+    return this.#waiters.size > 0;
   }
 
   /** Nothing will be written to its logs any more. */
@@ -104,9 +111,9 @@ export class Command {
     this.#wake('change');
   }
 
-  endWithoutRecord(reason: 'sandbox_died' | 'infra', at: TimestampMs, files: ExecFiles): void {
+  endWithoutRecord(reason: Unrecorded, at: TimestampMs, files: ExecFiles): void {
     const { stdout, stderr } = files.storedBytes(this.execId);
-    this.#counts = { stdout: { totalBytes: stdout, storedBytes: stdout }, stderr: { totalBytes: stderr, storedBytes: stderr } };
+    this.#counts = { stdout: asFarAsStored(stdout), stderr: asFarAsStored(stderr) };
     this.#ending = endingWithoutRecord(reason, at);
     this.#wake('end');
   }

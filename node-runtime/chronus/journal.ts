@@ -30,16 +30,17 @@ const Fact = z.discriminatedUnion('fact', [
   /** It could not be started; nothing of it ran. The same key may try again. */
   z.object({ v, fact: z.literal('refused'), execId: ExecId }),
   /** Its sandbox was gone before an exit record was written. */
-  z.object({ v, fact: z.literal('sandbox_died'), execId: ExecId, at: TimestampMs }),
+  z.object({ v, fact: z.literal('sandbox_died'), execId: ExecId, at: TimestampMs, reason: z.enum(['expired', 'sandbox_died']).optional() }),
   /** Killed while the sandbox's count of out-of-memory kills rose to `kills`. */
   z.object({ v, fact: z.literal('oom'), execId: ExecId, kills: z.number() }),
 ]);
 
 export type Accepted = z.infer<typeof Accepted>;
 export type Fact = z.infer<typeof Fact>;
+export type Death = { readonly at: TimestampMs; readonly reason: 'expired' | 'sandbox_died' };
 
 /** What the journal says of one command. */
-export type JournalEntry = { readonly accepted: Accepted; readonly refused: boolean; readonly diedAt: TimestampMs | undefined; readonly oomKills: number };
+export type JournalEntry = { readonly accepted: Accepted; readonly refused: boolean; readonly death: Death | undefined; readonly oomKills: number };
 
 const NEW_LINE = 0x0a;
 
@@ -57,11 +58,11 @@ const fold = (facts: Iterable<Fact>): Map<ExecId, JournalEntry> => {
     const known = entries.get(fact.execId);
     if (fact.fact === 'accepted') {
       entries.delete(fact.execId); // a second try moves to the end: order is the order of acceptance
-      entries.set(fact.execId, { accepted: fact, refused: false, diedAt: undefined, oomKills: 0 });
+      entries.set(fact.execId, { accepted: fact, refused: false, death: undefined, oomKills: 0 });
     } else if (known) {
       entries.set(fact.execId, {
         ...known,
-        ...(fact.fact === 'refused' ? { refused: true } : fact.fact === 'sandbox_died' ? { diedAt: fact.at } : { oomKills: fact.kills }),
+        ...(fact.fact === 'refused' ? { refused: true } : fact.fact === 'sandbox_died' ? { death: { at: fact.at, reason: fact.reason ?? 'sandbox_died' } } : { oomKills: fact.kills }),
       });
     }
   }
@@ -112,11 +113,11 @@ export class Journal {
   /** Replaces the file by what `entries` say: written aside, then renamed. */
   rewrite(entries: Iterable<JournalEntry>): void {
     let text = '';
-    for (const { accepted, refused, diedAt, oomKills } of entries) {
+    for (const { accepted, refused, death, oomKills } of entries) {
       const { execId } = accepted;
       const facts: Fact[] = [accepted];
       if (refused) facts.push({ v: 1, fact: 'refused', execId });
-      if (diedAt !== undefined) facts.push({ v: 1, fact: 'sandbox_died', execId, at: diedAt });
+      if (death) facts.push({ v: 1, fact: 'sandbox_died', execId, ...death });
       if (oomKills > 0) facts.push({ v: 1, fact: 'oom', execId, kills: oomKills });
       text += facts.map((fact) => `${JSON.stringify(fact)}\n`).join('');
     }

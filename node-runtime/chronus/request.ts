@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { DsecError } from '#bus/errors.ts';
 import { bodyHashOf, type ExecId } from '#bus/ids.ts';
+import { EXEC_LIMITS } from '#bus/limits.ts';
 import type { OpParsed } from '#bus/op/schema.ts';
 import type { TimestampMs } from '#bus/units.ts';
 import type { StartRequest } from '../aether/client.ts';
@@ -9,9 +10,11 @@ import type { Accepted } from './journal.ts';
 
 export type ExecRequest = OpParsed<'exec'>;
 /** What the sandbox gives where a request says nothing. */
-export type ExecDefaults = { readonly user: string; readonly env: Readonly<Record<string, string>>; readonly cwd?: string };
+export type ExecDefaults = { readonly user: string; readonly env: Readonly<Record<string, string>>; readonly cwd?: string; readonly outputLimitBytes?: number };
 
 const NO_BYTES = new Uint8Array(0);
+
+const outputLimitOf = (request: ExecRequest, defaults: ExecDefaults): number => request.outputLimitBytes ?? defaults.outputLimitBytes ?? EXEC_LIMITS.outputBytesDefault;
 
 /** Throws INVALID_ARGUMENT. */
 export const checkExec = ({ argv, shell, stdin }: ExecRequest, body: Uint8Array): void => {
@@ -24,7 +27,7 @@ export const checkExec = ({ argv, shell, stdin }: ExecRequest, body: Uint8Array)
 export const execHash = ({ waitMs: _, ...request }: ExecRequest, body: Uint8Array): string =>
   bodyHashOf({ ...request, body: body.byteLength === 0 ? '' : createHash('sha256').update(body).digest('hex') });
 
-export const acceptedOf = (request: ExecRequest, execId: ExecId, bodyHash: string, at: TimestampMs): Accepted => ({
+export const acceptedOf = (request: ExecRequest, execId: ExecId, bodyHash: string, at: TimestampMs, defaults: ExecDefaults): Accepted => ({
   v: 1,
   fact: 'accepted',
   execId,
@@ -33,7 +36,7 @@ export const acceptedOf = (request: ExecRequest, execId: ExecId, bodyHash: strin
   at,
   stdin: request.stdin,
   timeoutMs: request.timeoutMs ?? 0,
-  outputLimitBytes: request.outputLimitBytes,
+  outputLimitBytes: outputLimitOf(request, defaults),
 });
 
 export const startRequestOf = (request: ExecRequest, body: Uint8Array, execId: ExecId, defaults: ExecDefaults): StartRequest => ({
@@ -45,5 +48,5 @@ export const startRequestOf = (request: ExecRequest, body: Uint8Array, execId: E
   stdin: request.stdin,
   stdinBytes: request.stdin === 'bytes' ? body : NO_BYTES,
   timeoutMs: request.timeoutMs ?? 0,
-  outputLimitBytes: request.outputLimitBytes,
+  outputLimitBytes: outputLimitOf(request, defaults),
 });

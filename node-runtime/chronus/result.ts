@@ -23,6 +23,7 @@ const BLAME: Record<ExecReason, { readonly fault: Fault; readonly retry: Retry }
   timeout: { fault: 'agent', retry: 'never' },
   cancelled: { fault: 'agent', retry: 'never' },
   oom: { fault: 'environment', retry: 'never' },
+  expired: { fault: 'policy', retry: 'never' },
   sandbox_died: { fault: 'infra', retry: 'later' },
   infra: { fault: 'infra', retry: 'later' },
 };
@@ -60,8 +61,11 @@ export const endingOf = (exit: Exit, oom: boolean): Ending => {
   };
 };
 
+/** Why a command left no record: its sandbox's life was over, or the sandbox ended otherwise, or the record itself was lost. */
+export type Unrecorded = 'expired' | 'sandbox_died' | 'infra';
+
 /** An end that left no record: nobody knows how it went, and unknown is never 0. */
-export const endingWithoutRecord = (reason: 'sandbox_died' | 'infra', endedAt: TimestampMs): Ending => ({
+export const endingWithoutRecord = (reason: Unrecorded, endedAt: TimestampMs): Ending => ({
   endedAt,
   exitCode: null,
   signal: null,

@@ -8,11 +8,10 @@ import { setImmediate as yieldToOthers } from 'node:timers/promises';
 import { DsecError } from '#bus/errors.ts';
 import type { ExecId } from '#bus/ids.ts';
 import type { ExecView } from '#bus/op/schema.ts';
-import type { TimestampMs } from '#bus/units.ts';
 import { Command } from './command.ts';
 import type { ExecFiles } from './files.ts';
 import { Journal } from './journal.ts';
-import type { Accepted, Fact, JournalEntry } from './journal.ts';
+import type { Accepted, Death, Fact, JournalEntry } from './journal.ts';
 import { CHRONUS_LIMITS } from './limits.ts';
 
 export class CommandTable {
@@ -40,6 +39,11 @@ export class CommandTable {
     return count;
   }
 
+  get isAttended(): boolean {
+    for (const command of this.#live.values()) if (command.running && command.attended) return true;
+    return false;
+  }
+
   /** Reads the journal, once, and takes up what an earlier Edge left unfinished. */
   load(): void {
     if (this.#loaded) return;
@@ -48,8 +52,8 @@ export class CommandTable {
     this.#entries = entries.size;
     if (entries.size === 0) return;
     const names = this.#files.names();
-    for (const [execId, { accepted, refused, diedAt }] of entries) {
-      if (refused || diedAt !== undefined || names.has(`${execId}.exit`)) continue;
+    for (const [execId, { accepted, refused, death }] of entries) {
+      if (refused || death !== undefined || names.has(`${execId}.exit`)) continue;
       this.#live.set(execId, new Command(accepted, { started: names.has(`${execId}.out`), fresh: false }));
     }
   }
@@ -88,12 +92,12 @@ export class CommandTable {
   }
 
   /** Its sandbox is gone. What a record says counts; without one, unknown stays unknown. */
-  bury(command: Command, at: TimestampMs): void {
+  bury(command: Command, death: Death): void {
     const exit = command.ended ? undefined : this.#files.exitOf(command.execId);
     if (exit) command.end(exit, false);
     if (!command.ended) {
-      this.#write({ v: 1, fact: 'sandbox_died', execId: command.execId, at });
-      command.endWithoutRecord('sandbox_died', at, this.#files);
+      this.#write({ v: 1, fact: 'sandbox_died', execId: command.execId, ...death });
+      command.endWithoutRecord(death.reason, death.at, this.#files);
     }
     command.sever();
     this.settle(command);

@@ -62,7 +62,7 @@ test('memory holds the newest ended commands only', () => {
   for (let n = 0; n < 3 * CHRONUS_LIMITS.recentCommands; n += 1) {
     write(`${idOf(n)}.out`);
     writeExit(n);
-    table.bury(table.accept(accepted(n)), 0 as TimestampMs);
+    table.bury(table.accept(accepted(n)), { at: 0 as TimestampMs, reason: 'sandbox_died' });
   }
   expect([...table.live]).toEqual([]);
   const first = table.get(idOf(0));

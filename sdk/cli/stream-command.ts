@@ -42,6 +42,9 @@ export const exitCodeOf = async (end: ExecEnd): Promise<number> => {
     case 'oom':
       await complain(`command ${end.execId} was killed: the sandbox ran out of memory; create it with more --memory`);
       return end.exitCode ?? 137;
+    case 'expired':
+      await complain(`EXPIRED: a life of the sandbox was over while command ${end.execId} ran; dsec get shows which, dsec extend gives more next time`);
+      return ERRORS.EXPIRED.exit;
     case 'sandbox_died':
       await complain(`SANDBOX_FAILED: the sandbox ended under command ${end.execId}; dsec events shows how`);
       return ERRORS.SANDBOX_FAILED.exit;

@@ -80,7 +80,7 @@ export class FakeCommands {
       child,
       startedAt: Date.now(),
       out: { stdout: Buffer.alloc(0), stderr: Buffer.alloc(0) },
-      limit: request.outputLimitBytes,
+      limit: request.outputLimitBytes ?? EXEC_LIMITS.outputBytesDefault,
       totals: { stdout: 0, stderr: 0 },
       stdinAt: 0,
       stdinOpen: request.stdin === 'open',

@@ -12,6 +12,7 @@ export const ms = (value: number): DurationMs => value as DurationMs;
 
 export const T0 = 1_700_000_000_000;
 export const IDLE_MS = 60_000;
+export const RUNNING_MS = 1_200_000;
 export const TOTAL_MS = 3_600_000;
 
 export const spec: SandboxSpec = SandboxSpec.parse({
@@ -19,7 +20,7 @@ export const spec: SandboxSpec = SandboxSpec.parse({
   image: 'debian',
   layers: [`sha256:${'0'.repeat(64)}`, `sha256:${'1'.repeat(64)}`],
   limits: { memoryMiB: 512, cpuMillis: 1_000, pids: 256 },
-  lives: { totalMs: TOTAL_MS, idleMs: IDLE_MS },
+  lives: { totalMs: TOTAL_MS, runningMs: RUNNING_MS, idleMs: IDLE_MS },
   networkRules: {},
   initUser: 'root',
   env: { LANG: 'C.UTF-8' },
@@ -52,7 +53,7 @@ export const deadline = (kind: Of<'DeadlinePassed'>['kind'], version = 0, activi
 export const COMMANDS: readonly SandboxCommand[] = [
   create,
   { ...create, layersLocal: false },
-  { ...create, spec: { ...spec, lives: { ...spec.lives, idleMs: null } } },
+  { ...create, spec: { ...spec, lives: { ...spec.lives, runningMs: null, idleMs: null } } },
   { ...create, attempt: 1 },
   stop,
   { type: 'StopSandbox', reason: 'edge_shutdown' },
@@ -64,6 +65,8 @@ export const COMMANDS: readonly SandboxCommand[] = [
   { type: 'SnapshotSandbox', snapshotId: 'second' },
   { type: 'ExtendLives' },
   { type: 'ExtendLives', totalMs: ms(2 * TOTAL_MS) },
+  { type: 'ExtendLives', runningMs: ms(2 * RUNNING_MS) },
+  { type: 'ExtendLives', runningMs: null },
   { type: 'ExtendLives', idleMs: null },
   { type: 'ExtendLives', idleMs: ms(2 * IDLE_MS) },
   { type: 'ExtendLives', totalMs: ms(0) },
@@ -78,6 +81,7 @@ export const COMMANDS: readonly SandboxCommand[] = [
   { type: 'ReportSnapshotted', layer: `sha256:${'2'.repeat(64)}` },
   { type: 'ReportTransitionFailed', error: wireError('NOT_SUPPORTED', 'this backend cannot pause yet') },
   deadline('total'),
+  deadline('running'),
   deadline('idle'),
   deadline('idle', 1),
   deadline('idle', 0, T0 + 100 * TOTAL_MS),

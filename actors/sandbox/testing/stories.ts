@@ -4,7 +4,7 @@ import type { Step } from '../../kernel/testing/scenario.ts';
 import { shelf, type Story } from '../../kernel/testing/story.ts';
 import { SANDBOX_LIMITS } from '../limits.ts';
 import { sandboxDefinition } from '../sandbox.definition.ts';
-import { address, create, deadline, destroyed, exited, failed, IDLE_MS, ms, remove, spec, started, stop, T0, TOTAL_MS } from './samples.ts';
+import { address, create, deadline, destroyed, exited, failed, IDLE_MS, ms, remove, RUNNING_MS, spec, started, stop, T0, TOTAL_MS } from './samples.ts';
 
 /** Commands a second apart; a pair gives the delay after T0 itself. */
 const story = (name: string, ...commands: (SandboxCommand | [SandboxCommand, number])[]): Story<SandboxCommand> => ({
@@ -42,6 +42,21 @@ export const sandboxShelf = shelf('sandbox', sandboxDefinition, address, [
     [deadline('total', 0), TOTAL_MS],
     [deadline('total', 1), 3 * TOTAL_MS],
     [destroyed, 3 * TOTAL_MS + 5],
+  ),
+  story(
+    'running-life',
+    create,
+    started,
+    { type: 'ExtendLives', runningMs: ms(2 * RUNNING_MS), idleMs: null },
+    [deadline('running', 0), 1_000 + RUNNING_MS],
+    [pause, 1_100 + RUNNING_MS],
+    [{ type: 'ReportPaused' }, 1_200 + RUNNING_MS],
+    [deadline('running', 1), 3 * RUNNING_MS],
+    [resume, 3 * RUNNING_MS + 5],
+    [{ type: 'ReportResumed' }, 3 * RUNNING_MS + 10],
+    [deadline('running', 1), 3 * RUNNING_MS + 10],
+    [exited, TOTAL_MS],
+    [destroyed, TOTAL_MS + 5],
   ),
   story(
     'paused-and-snapshotted',

@@ -89,11 +89,11 @@ export class ContainerBackend implements SandboxBackend {
     return attached && 'gone' in attached ? attached.chronus : undefined;
   }
 
-  /** Newest command activity: now while a command runs, 0 when nothing is known since this process started. */
+  /** Newest command activity: now while somebody waits for a command, 0 when nothing is known since this process started. */
   activityAt(id: SandboxId): number {
     const live = this.#live.get(id);
     if (!live) return 0;
-    return live.chronus.runningCount > 0 ? this.#o.clock.now() : live.activityAt;
+    return live.chronus.isAttended ? this.#o.clock.now() : live.activityAt;
   }
 
   /** Reads what an ended sandbox left, while its logs are kept. */

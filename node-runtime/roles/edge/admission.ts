@@ -2,7 +2,7 @@
  * Admission: the Edge's final say on what fits this node. @paper §3.3
  *
  * Invariant INV-CAP: the sum of what admitted, not yet ended sandboxes asked for never exceeds the capacity, in any
- * dimension. Memory, pids, descriptors and count are hard; CPU is shared, so it may be promised `cpuOvercommit` times
+ * dimension. Memory, pids, disk, descriptors and count are hard; CPU is shared, so it may be promised `cpuOvercommit` times
  * (@paper §4: 90 % of sandboxes use ≤5 % of the CPU they ask for).
  * A reservation is taken before the first commit and held until the sandbox has ended; after a restart it is rebuilt
  * from the states in the log. Also hands out slots: each live sandbox has its own range of 65,536 user ids.
@@ -14,7 +14,7 @@ import type { SandboxSpec } from '#bus/sandbox/spec.ts';
 import type { CpuMillis, MiB } from '#bus/units.ts';
 import { EDGE_LIMITS } from './limits.ts';
 
-type Reservation = { readonly memoryMiB: number; readonly cpuMillis: number; readonly pids: number; readonly slot: number };
+type Reservation = { readonly memoryMiB: number; readonly cpuMillis: number; readonly pids: number; readonly diskMiB: number; readonly slot: number };
 export type Admitted = { readonly ok: true; readonly slot: number } | { readonly ok: false; readonly error: WireError };
 
 export class Admission {
@@ -24,6 +24,7 @@ export class Admission {
   #memoryMiB = 0;
   #cpuMillis = 0;
   #pids = 0;
+  #diskMiB = 0;
   #lowestFreeSlot = 0;
 
   constructor(capacity: Capacity) {
@@ -55,6 +56,7 @@ export class Admission {
     this.#memoryMiB -= held.memoryMiB;
     this.#cpuMillis -= held.cpuMillis;
     this.#pids -= held.pids;
+    this.#diskMiB -= held.diskMiB;
   }
 
   used(): Capacity {
@@ -63,6 +65,7 @@ export class Admission {
       memoryMiB: this.#memoryMiB as MiB,
       cpuMillis: this.#cpuMillis as CpuMillis,
       pids: this.#pids,
+      diskMiB: this.#diskMiB as MiB,
       descriptors: this.#reservations.size * EDGE_LIMITS.descriptorsPerSandbox,
     };
   }
@@ -86,16 +89,20 @@ export class Admission {
         ? full('cpuMillis', limits.cpuMillis, 0, c.cpuMillis / EDGE_LIMITS.cpuOvercommit)
         : check('cpuMillis', limits.cpuMillis, used.cpuMillis, c.cpuMillis)) ??
       check('pids', limits.pids, used.pids, c.pids) ??
+      check('diskMiB', limits.diskMiB ?? 0, used.diskMiB, c.diskMiB) ??
       check('descriptors', EDGE_LIMITS.descriptorsPerSandbox, used.descriptors, c.descriptors)
     );
   }
 
   #hold(id: SandboxId, { limits }: SandboxSpec, slot: number): void {
-    this.#reservations.set(id, { ...limits, slot });
+    const diskMiB = limits.diskMiB ?? 0;
+    const { memoryMiB, cpuMillis, pids } = limits;
+    this.#reservations.set(id, { memoryMiB, cpuMillis, pids, diskMiB, slot });
     this.#slots.add(slot);
-    this.#memoryMiB += limits.memoryMiB;
-    this.#cpuMillis += limits.cpuMillis;
-    this.#pids += limits.pids;
+    this.#memoryMiB += memoryMiB;
+    this.#cpuMillis += cpuMillis;
+    this.#pids += pids;
+    this.#diskMiB += diskMiB;
   }
 
   #freeSlot(): number {

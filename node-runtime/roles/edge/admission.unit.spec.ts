@@ -5,8 +5,8 @@ import type { SandboxId } from '#bus/ids.ts';
 import type { SandboxSpec } from '#bus/sandbox/spec.ts';
 import { Admission } from './admission.ts';
 
-const capacity = { sandboxes: 4, memoryMiB: 1_000, cpuMillis: 64_000, pids: 1_000, descriptors: 100 } as Capacity;
-const spec = (limits: { memoryMiB?: number; cpuMillis?: number; pids?: number } = {}): SandboxSpec =>
+const capacity = { sandboxes: 4, memoryMiB: 1_000, cpuMillis: 64_000, pids: 1_000, diskMiB: 1_000, descriptors: 100 } as Capacity;
+const spec = (limits: { memoryMiB?: number; cpuMillis?: number; pids?: number; diskMiB?: number } = {}): SandboxSpec =>
   ({ limits: { memoryMiB: 100, cpuMillis: 100, pids: 10, ...limits } }) as unknown as SandboxSpec;
 const id = (n: number): SandboxId => `sb-0-${n.toString(16).padStart(20, '0')}-node` as SandboxId;
 
@@ -22,6 +22,7 @@ describe('Admission', () => {
     ['sandboxes', Array.from({ length: 4 }, () => spec()), spec()],
     ['memoryMiB', [spec({ memoryMiB: 950 })], spec({ memoryMiB: 51 })],
     ['pids', [spec({ pids: 995 })], spec({ pids: 10 })],
+    ['diskMiB', [spec({ diskMiB: 900 }), spec()], spec({ diskMiB: 101 })],
     ['cpuMillis', [spec({ cpuMillis: 1_000 })], spec({ cpuMillis: 1_001 })],
   ])('says that %s is what lacks', (dimension, before, asked) => {
     const admission = new Admission(capacity);
@@ -38,25 +39,32 @@ describe('Admission', () => {
   });
 
   test('INV-CAP: over any order of admits and releases the sums stay within the capacity, slots stay unique, all comes back', () => {
-    const step = fc.record({ n: fc.nat(7), release: fc.boolean(), memoryMiB: fc.integer({ min: 1, max: 600 }), pids: fc.integer({ min: 1, max: 600 }) });
+    const step = fc.record({
+      n: fc.nat(7),
+      release: fc.boolean(),
+      memoryMiB: fc.integer({ min: 1, max: 600 }),
+      pids: fc.integer({ min: 1, max: 600 }),
+      diskMiB: fc.integer({ min: 1, max: 600 }),
+    });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
         const admission = new Admission(capacity);
         const slots = new Map<number, number>();
-        for (const { n, release, memoryMiB, pids } of steps) {
+        for (const { n, release, memoryMiB, pids, diskMiB } of steps) {
           if (release) {
             admission.release(id(n));
             slots.delete(n);
           } else {
-            const admitted = admission.admit(id(n), spec({ memoryMiB, pids }));
+            const admitted = admission.admit(id(n), spec({ memoryMiB, pids, diskMiB }));
             if (admitted.ok) slots.set(n, admitted.slot);
           }
           const used = admission.used();
-          for (const dimension of ['sandboxes', 'memoryMiB', 'cpuMillis', 'pids'] as const) expect(used[dimension]).toBeLessThanOrEqual(capacity[dimension]);
+          for (const dimension of ['sandboxes', 'memoryMiB', 'cpuMillis', 'pids', 'diskMiB'] as const)
+            expect(used[dimension]).toBeLessThanOrEqual(capacity[dimension]);
           expect(new Set(slots.values()).size).toBe(slots.size);
         }
         for (let n = 0; n < 8; n += 1) admission.release(id(n));
-        expect(admission.used()).toEqual({ sandboxes: 0, memoryMiB: 0, cpuMillis: 0, pids: 0, descriptors: 0 });
+        expect(admission.used()).toEqual({ sandboxes: 0, memoryMiB: 0, cpuMillis: 0, pids: 0, diskMiB: 0, descriptors: 0 });
       }),
     );
   });

@@ -1,5 +1,5 @@
 /** What this node offers, read from the machine once at start. */
-import { readFileSync } from 'node:fs';
+import { readFileSync, statfsSync } from 'node:fs';
 import { availableParallelism, totalmem } from 'node:os';
 import type { Capacity } from '#bus/edge/schema.ts';
 import type { CpuMillis, MiB } from '#bus/units.ts';
@@ -14,9 +14,16 @@ export const descriptorLimit = (): number => {
 
 const pidLimit = (): number => Number.parseInt(readFileSync('/proc/sys/kernel/pid_max', 'utf8'), 10);
 
-export const nodeCapacity = (config: Pick<Config, 'maxSandboxes' | 'memoryMiB'>): Capacity => {
+/** Free for everybody but root's own reserve. */
+export const freeDiskMiB = (dir: string): number => {
+  const { bavail, bsize } = statfsSync(dir);
+  return Math.floor((bavail * bsize) / 1024 / 1024);
+};
+
+export const nodeCapacity = (config: Pick<Config, 'dataDir' | 'maxSandboxes' | 'memoryMiB' | 'diskMiB'>): Capacity => {
   const descriptors = Math.max(0, descriptorLimit() - EDGE_LIMITS.descriptorReserve);
   const memoryMiB = config.memoryMiB ?? Math.max(0, Math.floor(totalmem() / 1024 / 1024) - EDGE_LIMITS.memoryReserveMiB) * EDGE_LIMITS.memoryOvercommit;
+  const diskMiB = config.diskMiB ?? Math.max(0, freeDiskMiB(config.dataDir) - EDGE_LIMITS.diskReserveMiB) * EDGE_LIMITS.diskOvercommit;
   const sandboxes = Math.min(
     config.maxSandboxes ?? EDGE_LIMITS.sandboxesMax,
     EDGE_LIMITS.slotsMax,
@@ -27,6 +34,7 @@ export const nodeCapacity = (config: Pick<Config, 'maxSandboxes' | 'memoryMiB'>)
     memoryMiB: memoryMiB as MiB,
     cpuMillis: (availableParallelism() * 1_000 * EDGE_LIMITS.cpuOvercommit) as CpuMillis,
     pids: pidLimit(),
+    diskMiB: diskMiB as MiB,
     descriptors,
   };
 };
