@@ -51,14 +51,17 @@ export class ActorDriver<S extends object, C extends { readonly type: string }, 
     this.#host = new ActorHost(options.definition);
   }
 
-  /** Gives a command to an actor; resolves when the decision is durable (or needs no commit). Never rejects. */
-  submit(address: ActorAddress, command: C, meta: CommandMeta): Promise<CommandResult> {
+  /**
+   * Gives a command to an actor; resolves when the decision is durable (or needs no commit). Never rejects. `birth` saves the
+   * read of an actor that most likely does not exist.
+   */
+  submit(address: ActorAddress, command: C, meta: CommandMeta, { birth = false } = {}): Promise<CommandResult> {
     if (this.#closed)
       return Promise.resolve({ ok: false, error: toWireError(DsecError.of('EDGE_UNAVAILABLE', 'this process is shutting down; repeat with the same key')) });
     return new Promise((resolve) => {
       const token = this.#nextToken++;
       this.#waiting.set(token, resolve);
-      this.#step({ type: 'command', address, command, meta, token });
+      this.#step({ type: 'command', address, command, meta, token, birth });
     });
   }
 

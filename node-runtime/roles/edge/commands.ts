@@ -123,7 +123,7 @@ class EdgeCommand {
     const { spec, requestId } = batch;
     const { index, attempt } = item;
     const command: SandboxCommand = { type: 'CreateSandbox', requestId, index, attempt, spec, slot: admitted.slot, generation, layersLocal: true };
-    const result = await driver.submit(address, command, this.#meta(envelope, `${envelope.id}:${index}:${attempt}`));
+    const result = await driver.submit(address, command, this.#meta(envelope, `${envelope.id}:${index}:${attempt}`), { birth: true });
     const held = driver.peek(address);
     if (!held || ENDED_STATUSES.has(held.state.status)) admission.release(item.sandboxId);
     return result.ok || result.error.retry === 'never' ? null : result.error;

@@ -118,7 +118,8 @@ export class Placement {
       traceparent: envelope.traceparent,
       at: now,
     };
-    const result = await this.#driver.submit(address, await this.#withChoices(address, command, now), meta);
+    const birth = command.type === 'PlaceSandboxes' && delivery.attempt === 1;
+    const result = await this.#driver.submit(address, await this.#withChoices(address, command, now), meta, { birth });
     this.#remember(address);
     if (!result.ok && result.error.retry !== 'never') throw new DsecError(result.error);
     if (!result.ok) this.#o.log.info('request.rejected', { actorId: command.requestId, code: result.error.code });
