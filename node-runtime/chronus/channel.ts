@@ -40,6 +40,12 @@ export class Channel {
     return this.#connecting;
   }
 
+  /** The agent is known to be gone, before its socket says so. */
+  end(): void {
+    this.#onGone();
+    this.#client?.close();
+  }
+
   close(): void {
     if (this.#state === 'usable') this.#state = 'closed';
     this.#client?.close();

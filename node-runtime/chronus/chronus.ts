@@ -20,7 +20,7 @@ import type { Death } from './journal.ts';
 import { ExecFiles } from './files.ts';
 import { CHRONUS_LIMITS } from './limits.ts';
 import { acceptedOf, checkExec, type ExecDefaults, execHash } from './request.ts';
-import { mayBeOutOfMemory, summaryOf } from './result.ts';
+import { summaryOf } from './result.ts';
 import { Starter } from './starter.ts';
 import { feedStdin, sendSignal } from './control.ts';
 import { CommandTable } from './table.ts';
@@ -38,8 +38,6 @@ export type ChronusOptions = {
   readonly onLost: () => void;
   /** Whether the sandbox's end, once it has come, was the end of its life. */
   readonly isExpired?: () => boolean;
-  /** The sandbox's count of out-of-memory kills since its birth, where the kernel keeps none per command (cgroup v1). */
-  readonly oomKills?: () => Promise<number>;
 };
 
 /** `data` is the answer's meta, `body` the raw bytes behind it. */
@@ -90,6 +88,16 @@ export class Chronus {
 
   handle<O extends OpName>(op: O, request: OpParsed<O>, body: Uint8Array): Promise<OpResult<O>> {
     return this.#handlers[op](request, body);
+  }
+
+  /** The sandbox ends by itself so many seconds from now. Nothing happens when it is gone. */
+  async setLife(seconds: number): Promise<void> {
+    await (await this.#channel.client())?.setLife(seconds);
+  }
+
+  /** The sandbox is gone for certain: whoever waits is told how its commands ended. */
+  end(): void {
+    this.#channel.end();
   }
 
   /** Sends everybody away; commands go on without this Chronus. */
@@ -217,22 +225,9 @@ export class Chronus {
     const command = this.#table.peek(exit.execId);
     if (!command) return;
     command.fresh = true;
-    if (!command.ended && this.#o.oomKills && mayBeOutOfMemory(exit)) void this.#endWithCount(command, exit, this.#o.oomKills);
-    else this.#end(command, exit, false);
-  }
-
-  #end(command: Command, exit: Exit, oom: boolean): void {
-    command.end(exit, oom);
+    command.end(exit);
     this.#table.settle(command);
     this.#o.onActivity();
-  }
-
-  /** Where only the whole sandbox is counted: a SIGKILL that nobody asked for, and a count that has risen since the last one. */
-  async #endWithCount(command: Command, exit: Exit, oomKills: () => Promise<number>): Promise<void> {
-    const kills = await oomKills().catch(() => 0); // a count that cannot be had proves nothing
-    const oom = kills > this.#table.outOfMemorySeen();
-    if (oom) this.#table.noteOutOfMemory(command, kills);
-    this.#end(command, exit, oom);
   }
 
   #death(): Death {

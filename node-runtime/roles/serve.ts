@@ -10,6 +10,7 @@ import type { NatsConnection } from '@nats-io/transport-node';
 import { Effect, type Scope } from 'effect';
 import { DsecError, toWireError } from '#bus/errors.ts';
 import type { RequestState } from '#bus/request/schema.ts';
+import { DEFAULT_LIMITS, Limits } from '#bus/sandbox/spec.ts';
 import { COMMANDS_STREAM } from '#bus/subjects.ts';
 import { systemClock } from '#actors/ports/clock.ts';
 import { connectJetStream, type JetStreamBus } from '#adapters/jetstream/mod.ts';
@@ -102,6 +103,7 @@ const apiserver = (config: Config, log: Log): Effect.Effect<null, unknown, Scope
       projection,
       decisions,
       resolveLayer: (reference) => catalog.resolve(reference),
+      defaultLimits: { ...Limits.parse(DEFAULT_LIMITS), diskMiB: config.sandboxDiskMiB as Limits['diskMiB'] },
       clock: systemClock,
       shards,
       laneCount: config.laneCount,

@@ -2,7 +2,7 @@
 import type Database from 'better-sqlite3';
 import type { ListQuery } from './sandbox.projection.ts';
 
-export const listSandboxes = (db: Database.Database, { project, labels, statuses, after, limit: _ }: ListQuery, rows: number): unknown[] => {
+export const listSandboxes = (db: Database.Database, { project, labels, statuses, changedAfter = {}, after, limit: _ }: ListQuery, rows: number): unknown[] => {
   const [driver, ...others] = Object.entries(labels);
   const parameters: (string | number)[] = [];
   const take = (...values: (string | number)[]): string => {
@@ -16,6 +16,7 @@ export const listSandboxes = (db: Database.Database, { project, labels, statuses
   for (const [key, value] of others)
     conditions.push(`EXISTS (SELECT 1 FROM labels AS o WHERE o.project = s.project AND o.id = s.id AND o.key = ${take(key)} AND o.value = ${take(value)})`);
   if (statuses.length > 0) conditions.push(`s.status IN (${take(...statuses)})`);
+  for (const [shard, sequence] of Object.entries(changedAfter)) conditions.push(`NOT (s.shard = ${take(shard)} AND s.sequence <= ${take(sequence)})`);
   if (after !== undefined) conditions.push(`${id} > ${take(after)}`);
   return db
     .prepare(`SELECT s.version, s.sequence, s.state FROM ${from} WHERE ${conditions.join(' AND ')} ORDER BY ${id} LIMIT ${take(rows)}`)

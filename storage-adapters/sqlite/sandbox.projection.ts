@@ -29,6 +29,8 @@ export type ListQuery = {
   readonly labels: Readonly<Record<string, string>>;
   /** Any of them; empty means all. */
   readonly statuses: readonly SandboxStatus[];
+  /** By shard: only rows that changed after this sequence. A shard that is not named is not filtered. */
+  readonly changedAfter?: Sequences;
   /** Id after which the page begins. */
   readonly after: string | undefined;
   readonly limit: number;

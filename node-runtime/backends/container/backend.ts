@@ -8,7 +8,7 @@ import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { DsecError, type WireError, wireError } from '#bus/errors.ts';
 import type { LayerDigest, SandboxId } from '#bus/ids.ts';
-import type { SandboxState } from '#bus/sandbox/state.ts';
+import { EXPIRY_REASONS, type SandboxState } from '#bus/sandbox/state.ts';
 import type { Clock } from '#actors/ports/clock.ts';
 import type { SandboxBackend } from '#actors/ports/sandbox-backend.ts';
 import { Chronus } from '../../chronus/chronus.ts';
@@ -33,11 +33,13 @@ export type ContainerBackendOptions = {
   readonly log: Log;
 };
 
-type Live = { readonly chronus: Chronus; readonly gone: Promise<WireError>; activityAt: number };
+type Live = { readonly chronus: Chronus; readonly gone: Promise<WireError>; activityAt: number; hardEndAt: number };
 
 export class ContainerBackend implements SandboxBackend {
   readonly #o: ContainerBackendOptions;
   readonly #live = new Map<SandboxId, Live>();
+  /** Newest state of each sandbox that is not over. */
+  readonly #states = new Map<SandboxId, SandboxState>();
   readonly #attaching = new Map<SandboxId, Promise<Live | WireError>>();
   readonly #launches = new Semaphore(CONTAINER_LIMITS.launchesInFlight);
 
@@ -52,7 +54,6 @@ export class ContainerBackend implements SandboxBackend {
       mkdirSync(join(dir, 'exec'), { recursive: true, mode: 0o711 });
       for (const digest of sandbox.spec.layers) await this.#o.images.acquire(digest, sandbox.id);
       const launcher = await this.#o.launcher();
-      const lifeMs = sandbox.totalDeadlineAt - this.#o.clock.now() + CONTAINER_LIMITS.hardLifeGraceMs;
       const { pid } = await launcher.launch({
         id: sandbox.id,
         hostname: sandbox.spec.hostname ?? `sb-${uniquePart(sandbox.id).slice(0, 12)}`,
@@ -65,10 +66,20 @@ export class ContainerBackend implements SandboxBackend {
         memoryMiB: sandbox.spec.limits.memoryMiB,
         cpuMillis: sandbox.spec.limits.cpuMillis,
         pids: sandbox.spec.limits.pids,
-        lifeSeconds: Math.max(1, Math.ceil(lifeMs / 1_000)),
+        lifeSeconds: this.#secondsTo(hardEndOf(sandbox)),
       });
       return { pid };
     });
+  }
+
+  /**
+   * What holds for a sandbox from now on. A new total life is told to its agent, which would end it at the old one; whether its
+   * end is the end of a life decides what its commands are told.
+   */
+  follow(sandbox: SandboxState): void {
+    this.#states.set(sandbox.id, sandbox);
+    const live = this.#live.get(sandbox.id);
+    if (live && live.hardEndAt !== hardEndOf(sandbox)) void this.#setHardEnd(live, sandbox);
   }
 
   async watch(sandbox: SandboxState, signal: AbortSignal): Promise<WireError | null> {
@@ -109,6 +120,7 @@ export class ContainerBackend implements SandboxBackend {
 
   async ensureDestroyed(sandbox: SandboxState): Promise<void> {
     await this.destroyUnknown(sandbox.id);
+    this.#states.delete(sandbox.id);
     await this.#o.images.release(sandbox.id);
   }
 
@@ -116,7 +128,7 @@ export class ContainerBackend implements SandboxBackend {
     const launcher = await this.#o.launcher();
     const dir = this.#dir(id);
     await launcher.destroy({ id, upper: join(dir, 'upper'), work: join(dir, 'work'), socket: this.#socket(id) });
-    this.#live.get(id)?.chronus.close();
+    this.#live.get(id)?.chronus.end();
     this.#live.delete(id);
   }
 
@@ -169,9 +181,31 @@ export class ContainerBackend implements SandboxBackend {
       () => lost(goneError(sandbox)),
     );
     if (!(await chronus.attach())) return goneError(sandbox);
-    live = { chronus, gone, activityAt: this.#o.clock.now() };
+    live = { chronus, gone, activityAt: this.#o.clock.now(), hardEndAt: 0 };
     this.#live.set(sandbox.id, live);
+    await this.#setHardEnd(live, this.#states.get(sandbox.id) ?? sandbox); // it may have changed while nobody was connected
     return live;
+  }
+
+  /** A channel that breaks meanwhile is made anew, and told again. */
+  async #setHardEnd(live: Live, sandbox: SandboxState): Promise<void> {
+    const endAt = hardEndOf(sandbox);
+    live.hardEndAt = endAt;
+    try {
+      await live.chronus.setLife(this.#secondsTo(endAt));
+    } catch (thrown) {
+      live.hardEndAt = 0;
+      this.#o.log.warn('sandbox.life_not_set', { actorId: sandbox.id, message: (thrown as Error).message });
+    }
+  }
+
+  #secondsTo(at: number): number {
+    return Math.max(1, Math.ceil((at - this.#o.clock.now()) / 1_000));
+  }
+
+  #isExpired(sandbox: SandboxState): boolean {
+    const { stopReason, totalDeadlineAt } = this.#states.get(sandbox.id) ?? sandbox;
+    return stopReason === null ? totalDeadlineAt <= this.#o.clock.now() : EXPIRY_REASONS.has(stopReason);
   }
 
   #newChronus(sandbox: SandboxState, onActivity: () => void, onLost: () => void): Chronus {
@@ -179,11 +213,11 @@ export class ContainerBackend implements SandboxBackend {
       sandboxId: sandbox.id,
       execDir: join(this.#dir(sandbox.id), 'exec'),
       socketPath: this.#socket(sandbox.id),
-      defaults: { user: sandbox.spec.initUser, env: sandbox.spec.env },
+      defaults: { user: sandbox.spec.initUser, env: sandbox.spec.env, outputLimitBytes: sandbox.spec.limits.outputBytes },
       clock: this.#o.clock,
       onActivity,
       onLost,
-      oomKills: async () => (await (await this.#o.launcher()).stats(sandbox.id)).oomKills,
+      isExpired: () => this.#isExpired(sandbox),
     });
   }
 
@@ -195,6 +229,9 @@ export class ContainerBackend implements SandboxBackend {
     return join(this.#o.socketsDir, `${uniquePart(id)}.sock`);
   }
 }
+
+/** When the agent ends it, should no Edge have done so. */
+const hardEndOf = ({ totalDeadlineAt }: SandboxState): number => totalDeadlineAt + CONTAINER_LIMITS.hardLifeGraceMs;
 
 /** The hexadecimal part of a sandbox id, which alone names it on its node. */
 const uniquePart = (id: SandboxId): string => id.split('-')[2] ?? id;

@@ -2,12 +2,12 @@
 import { DsecError } from '#bus/errors.ts';
 import type { LayerDigest } from '#bus/ids.ts';
 import { WIRE_LIMITS } from '#bus/limits.ts';
-import { DEFAULT_LIMITS, DEFAULT_LIVES, type Limits, type Lives, type SandboxRequest, type SandboxSpec } from '#bus/sandbox/spec.ts';
+import { DEFAULT_LIVES, type Limits, type Lives, type SandboxRequest, type SandboxSpec } from '#bus/sandbox/spec.ts';
 
 /** Looks a name or digest up in the layer catalogue; IMAGE_NOT_FOUND names near matches. */
 export type ResolveLayer = (reference: string) => LayerDigest | Promise<LayerDigest>;
 
-export const resolveSpec = async (request: SandboxRequest, resolve: ResolveLayer): Promise<SandboxSpec> => {
+export const resolveSpec = async (request: SandboxRequest, resolve: ResolveLayer, defaults: Limits): Promise<SandboxSpec> => {
   if (request.backend !== 'container') throw DsecError.of('NOT_SUPPORTED', `backend ${request.backend} is not available in this version; use container`);
   const base = await resolve(request.image);
   const upper: LayerDigest[] = [];
@@ -19,7 +19,7 @@ export const resolveSpec = async (request: SandboxRequest, resolve: ResolveLayer
     backend: request.backend,
     image: request.image,
     layers,
-    limits: { ...DEFAULT_LIMITS, ...request.limits } as Limits,
+    limits: { ...defaults, ...request.limits } as Limits,
     lives: { ...DEFAULT_LIVES, ...request.lives } as Lives,
     networkRules: request.networkRules,
     initUser: request.initUser,

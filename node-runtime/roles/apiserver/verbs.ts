@@ -7,6 +7,7 @@ import { bodyHashOf, type ClientKey, type ProjectName, parseSandboxId, type Requ
 import type { PlaceSandboxes, RequestState } from '#bus/request/schema.ts';
 
 import type { SandboxBusCommand } from '#bus/sandbox/commands.ts';
+import type { Limits } from '#bus/sandbox/spec.ts';
 import { SandboxState } from '#bus/sandbox/state.ts';
 import { createLaneSubject, edgeCommandSubject, requestAddress, sandboxAddress } from '#bus/subjects.ts';
 import { addMs } from '#bus/units.ts';
@@ -25,6 +26,8 @@ export type VerbsOptions = {
   readonly projection: SandboxProjection;
   readonly decisions: Decisions;
   readonly resolveLayer: ResolveLayer;
+  /** What a sandbox gets that asks for nothing. */
+  readonly defaultLimits: Limits;
   readonly clock: Clock;
   readonly shards: readonly Shard[];
   readonly laneCount: number;
@@ -46,9 +49,10 @@ export const createVerbs = (o: VerbsOptions): Verbs => ({
   pause: ({ id, key }, caller) => lifecycle(o, id, { type: 'PauseSandbox' }, key, caller),
   resume: ({ id, key }, caller) => lifecycle(o, id, { type: 'ResumeSandbox' }, key, caller),
   snapshot: ({ id, key, snapshotId }, caller) => lifecycle(o, id, { type: 'SnapshotSandbox', snapshotId }, key, caller),
-  extend: ({ id, key, totalMs, idleMs }, caller) => {
-    if (totalMs === undefined && idleMs === undefined) throw DsecError.of('INVALID_ARGUMENT', 'extend: name totalMs, idleMs, or both');
-    return lifecycle(o, id, { type: 'ExtendLives', ...(totalMs === undefined ? {} : { totalMs }), ...(idleMs === undefined ? {} : { idleMs }) }, key, caller);
+  extend: ({ id, key, totalMs, runningMs, idleMs }, caller) => {
+    const lives = Object.fromEntries(Object.entries({ totalMs, runningMs, idleMs }).filter(([, value]) => value !== undefined));
+    if (Object.keys(lives).length === 0) throw DsecError.of('INVALID_ARGUMENT', 'extend: name at least one of totalMs, runningMs and idleMs');
+    return lifecycle(o, id, { type: 'ExtendLives', ...lives }, key, caller);
   },
   events: (request, caller) => events(o, request, caller),
 });
@@ -57,7 +61,7 @@ const create = async (o: VerbsOptions, request: ApiParsed<'create'>, { project, 
   const requestId = requestIdFor(project, request.key, o.shards.length);
   const bodyHash = bodyHashOf({ count: request.count, spec: request.spec });
   const now = o.clock.now();
-  const spec = await resolveSpec(request.spec, o.resolveLayer).catch(async (thrown: unknown) => {
+  const spec = await resolveSpec(request.spec, o.resolveLayer, o.defaultLimits).catch(async (thrown: unknown) => {
     // A key that was accepted keeps its answer, also when an image it named has been removed since.
     if (await isKnown(o, project, requestId, bodyHash)) return null;
     throw thrown;
@@ -116,9 +120,9 @@ const viewOf = ({ commit, sequence }: StoredCommit): SandboxView => ({
   state: SandboxState.parse(commit.state),
 });
 
-const list = async (o: VerbsOptions, { labels, statuses, after, limit, atLeast }: ApiParsed<'list'>, { project }: Caller) => {
+const list = async (o: VerbsOptions, { labels, statuses, changedAfter, after, limit, atLeast }: ApiParsed<'list'>, { project }: Caller) => {
   await o.projection.waitFor(atLeast, APISERVER_LIMITS.atLeastWaitMs);
-  return o.projection.list({ project, labels, statuses, after, limit });
+  return o.projection.list({ project, labels, statuses, changedAfter, after, limit });
 };
 
 const lifecycle = async (o: VerbsOptions, id: SandboxId, data: SandboxBusCommand, key: ClientKey | undefined, caller: Caller): Promise<Decision> => {

@@ -5,7 +5,7 @@
  * Does not decide anything about sandboxes: that is `actors/sandbox`.
  */
 import type { NatsConnection } from '@nats-io/transport-node';
-import type { CommandReply } from '#bus/api/schema.ts';
+import type { CommandReply, GrantedLives } from '#bus/api/schema.ts';
 import { type CommandEnvelope, decodeCommand, encode, invalid } from '#bus/envelope.ts';
 import { DsecError, toWireError, type WireError, wireError } from '#bus/errors.ts';
 import { type EdgeName, type ProjectName, SandboxId } from '#bus/ids.ts';
@@ -13,7 +13,7 @@ import type { ReportRefused } from '#bus/request/schema.ts';
 import { LaunchSandboxes, SandboxBusCommand, type SandboxCommand } from '#bus/sandbox/commands.ts';
 import type { SandboxEvent } from '#bus/sandbox/events.ts';
 import { ENDED_STATUSES, type SandboxState } from '#bus/sandbox/state.ts';
-import { createLaneSubject, edgeCommandFilter, sandboxAddress } from '#bus/subjects.ts';
+import { type ActorAddress, createLaneSubject, edgeCommandFilter, sandboxAddress } from '#bus/subjects.ts';
 import type { CommandMeta, CommandResult } from '#actors/kernel/host.ts';
 import type { Clock } from '#actors/ports/clock.ts';
 import type { CommandConsumer, CommandQueue, Delivery } from '#actors/ports/command-queue.ts';
@@ -164,14 +164,24 @@ class EdgeCommand {
     }
     // Stop and delete are goals: no order between commands can make them wrong, so they are never superseded.
     const isGoal = command.type === 'StopSandbox' || command.type === 'DeleteSandbox';
-    const result = await this.#o.driver.submit(sandboxAddress(envelope.project, id.data), command, this.#meta(envelope, envelope.id, isGoal));
+    const address = sandboxAddress(envelope.project, id.data);
+    const result = await this.#o.driver.submit(address, command, this.#meta(envelope, envelope.id, isGoal));
     if (!result.ok && result.error.code === 'SANDBOX_NOT_FOUND' && isGoal && this.#delivery.attempt <= EDGE_LIMITS.earlyStopRetries) {
       this.#delivery.retry(EDGE_LIMITS.earlyStopRetryMs); // it may have overtaken the create
       return;
     }
     if (!result.ok && result.error.retry !== 'never') throw new DsecError(result.error);
-    this.#reply(envelope, result);
+    this.#reply(envelope, result, command.type === 'ExtendLives' ? this.#livesOf(address) : undefined);
     this.#delivery.ack();
+  }
+
+  /** What holds now: in an answer to new lives, what was granted. */
+  #livesOf(address: ActorAddress): GrantedLives | undefined {
+    const state = this.#o.driver.peek(address)?.state;
+    if (!state) return undefined;
+    const { livesVersion: version, totalDeadlineAt, runningDeadlineAt, idleDeadlineAt } = state;
+    const { runningMs, idleMs } = state.spec.lives;
+    return { version, totalDeadlineAt, runningMs, runningDeadlineAt, idleMs, idleDeadlineAt };
   }
 
   #meta(envelope: CommandEnvelope, commandId: string, unordered = false): CommandMeta {
@@ -186,10 +196,10 @@ class EdgeCommand {
     };
   }
 
-  #reply(envelope: CommandEnvelope, result: CommandResult): void {
+  #reply(envelope: CommandEnvelope, result: CommandResult, lives?: GrantedLives): void {
     if (!envelope.replyTo) return;
     const data = result.ok
-      ? { ok: true as const, data: { decision: result.decision, version: result.version, ...(result.decision === 'ignored' ? { reason: result.reason } : {}) } }
+      ? { ok: true as const, data: { decision: result.decision, version: result.version, ...(result.decision === 'ignored' ? { reason: result.reason } : {}), ...(lives ? { lives } : {}) } }
       : { ok: false as const, error: result.error };
     const reply: CommandReply = { commandId: envelope.id, at: this.#o.clock.now(), result: data };
     this.#o.connection.publish(envelope.replyTo, encode('reply', reply));

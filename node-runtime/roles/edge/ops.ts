@@ -10,8 +10,8 @@ import { DsecError, toWireError } from '#bus/errors.ts';
 import { type EdgeName, ProjectName, SandboxId } from '#bus/ids.ts';
 import { packOp, unpackOp } from '#bus/op/codec.ts';
 import { isOpName, OPS, type OpName, type OpParsed } from '#bus/op/schema.ts';
-import type { SandboxState } from '#bus/sandbox/state.ts';
-import { ENDED_STATUSES } from '#bus/sandbox/state.ts';
+import type { SandboxState, StopReason } from '#bus/sandbox/state.ts';
+import { ENDED_STATUSES, EXPIRY_REASONS } from '#bus/sandbox/state.ts';
 import { type ActorAddress, opFilter, parseOpSubject, sandboxAddress } from '#bus/subjects.ts';
 import type { EventLog } from '#actors/ports/event-log.ts';
 import type { Log } from '../../log/log.ts';
@@ -37,8 +37,8 @@ export type OpsOptions = {
   readonly ended: (state: SandboxState) => OpHandler | undefined;
 };
 
-/** Operations that only read what is recorded, and so go on after the sandbox has ended. */
-const READS: ReadonlySet<OpName> = new Set(['wait', 'read', 'list']);
+/** Operations that are answered from what is recorded, and so go on after the sandbox has ended: an `exec` under a known key is one. */
+const READS: ReadonlySet<OpName> = new Set(['exec', 'wait', 'read', 'list']);
 
 export const serveOps = (options: OpsOptions): { close(): Promise<void> } => {
   let inFlight = 0;
@@ -100,12 +100,8 @@ const handlerFor = async (options: OpsOptions, project: ProjectName, id: Sandbox
   if (!state) throw DsecError.of('SANDBOX_NOT_FOUND', `there is no sandbox ${id} in project ${project}; see dsec ls`);
   if (ENDED_STATUSES.has(state.status) || state.status === 'stopping') {
     const reader = READS.has(op) ? options.ended(state) : undefined;
-    if (reader) return reader;
-    const how = state.status === 'failed' ? `failed: ${state.failure?.message ?? 'unknown'}` : `${state.status} (${state.stopReason ?? 'requested'})`;
-    throw DsecError.of('SANDBOX_ENDED', `sandbox ${id} has ${how}; create a new one`, {
-      details: { status: state.status, reason: state.stopReason },
-      ...(state.failure ? { fault: state.failure.fault } : {}),
-    });
+    if (!reader) throw endedError(state);
+    return { handle: (...call) => reader.handle(...call).catch((thrown: unknown) => Promise.reject(isEnd(thrown) ? endedError(state) : thrown)) };
   }
   const live = state.status === 'running' ? await options.live(id) : undefined;
   if (!live)
@@ -114,6 +110,32 @@ const handlerFor = async (options: OpsOptions, project: ProjectName, id: Sandbox
       details: { status: state.status },
     });
   return live;
+};
+
+const isEnd = (thrown: unknown): boolean => thrown instanceof DsecError && thrown.code === 'SANDBOX_ENDED';
+
+const endedError = (state: SandboxState): DsecError => {
+  const { id, status, stopReason, failure } = state;
+  if (stopReason && EXPIRY_REASONS.has(stopReason)) return expired(state);
+  const how = status === 'failed' ? `failed: ${failure?.message ?? 'unknown'}` : `${status} (${stopReason ?? 'requested'})`;
+  return DsecError.of('SANDBOX_ENDED', `sandbox ${id} has ${how}; create a new one`, {
+    details: { status, reason: stopReason },
+    ...(failure ? { fault: failure.fault } : {}),
+  });
+};
+
+const expired = ({ id, stopReason, spec, livesVersion }: SandboxState): DsecError => {
+  const { totalMs, runningMs, idleMs } = spec.lives;
+  const over: Partial<Record<StopReason, string>> = {
+    total_life: `its total life (${livesVersion > 0 ? 'as extended' : `${totalMs} ms`}) was over`,
+    running_life: `it had run for ${runningMs} ms`,
+    idle: `it had been idle for ${idleMs} ms`,
+  };
+  const why = stopReason ? over[stopReason] : undefined;
+  return DsecError.of('EXPIRED', `sandbox ${id} has ended: ${why}; create a new one with longer lives, or extend it in time`, {
+    outcome: 'not_applied',
+    details: { reason: stopReason },
+  });
 };
 
 const stateOf = async (options: OpsOptions, address: ActorAddress): Promise<SandboxState | undefined> => {

@@ -5,7 +5,7 @@
  * effects make it so), one that no log knows is ended.
  */
 import type { SandboxId, Shard } from '#bus/ids.ts';
-import { ENDED_STATUSES, type SandboxState } from '#bus/sandbox/state.ts';
+import { type DeadlineKind, ENDED_STATUSES, type SandboxState } from '#bus/sandbox/state.ts';
 import { sandboxAddress } from '#bus/subjects.ts';
 import type { TimestampMs } from '#bus/units.ts';
 import type { Deadline } from '#actors/kernel/definition.ts';
@@ -48,7 +48,7 @@ export class Sandboxes {
       runEffect: sandboxEffectRunner(options.node.backend),
       deadlineCommand: (deadline, state) => ({
         type: 'DeadlinePassed',
-        kind: deadline.kind as 'total' | 'idle' | 'transition',
+        kind: deadline.kind as DeadlineKind,
         version: deadline.version,
         activityAt: this.#activityAt(state),
       }),
@@ -107,10 +107,11 @@ export class Sandboxes {
   }
 
   #adopted(state: SandboxState, stored: StoredCommit): void {
-    const { admission, log } = this.#o;
+    const { admission, log, node } = this.#o;
     log.debug('sandbox.committed', { actorId: state.id, version: stored.commit.version, status: state.status, commandId: stored.commit.commandId });
     if (!ENDED_STATUSES.has(state.status)) {
       this.#live.set(state.id, state);
+      node.backend.follow(state);
       return;
     }
     if (!this.#live.delete(state.id)) return;
