@@ -5,6 +5,7 @@
 #include "limits.h"
 #include "lookup.h"
 #include "seccomp.h"
+#include "terminal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -104,10 +105,11 @@ static char **make_environment(const struct start_request *request, const struct
 }
 
 /* The filter goes on while CAP_SYS_ADMIN is still there; with no_new_privs instead, sudo and ping would not work inside. */
-static void become(const struct identity *identity)
+static void become(const struct identity *identity, int has_terminal)
 {
+	const gid_t group = has_terminal ? (gid_t)-1 : identity->gid; /* a terminal stays in the group of terminals */
 	for (int fd = 0; fd <= 2; fd++)
-		(void)fchown(fd, identity->uid, identity->gid); /* so that a user may open /dev/stdout again */
+		(void)fchown(fd, identity->uid, group); /* so that a user may open /dev/stdout again */
 	if (seccomp_apply() < 0)
 		fail(FAILED_OTHER);
 	if (setgroups(identity->group_count, identity->groups) < 0)
@@ -130,7 +132,7 @@ void child_run(const struct child_plan *plan)
 		_exit(CANNOT_START - 1);
 	pass_gates(plan);
 	take_descriptors(plan);
-	if (setsid() < 0)
+	if (setsid() < 0 || (request->rows > 0 && terminal_take() < 0))
 		fail(FAILED_OTHER);
 	umask(022);
 	set_limits();
@@ -144,7 +146,7 @@ void child_run(const struct child_plan *plan)
 	size_t argument_count;
 	char **argv = list_values(request, "arg", 0, &argument_count);
 	char **envp = make_environment(request, &identity);
-	become(&identity);
+	become(&identity, request->rows > 0);
 	if (chdir(cwd ? cwd : "/") < 0)
 		fail(FAILED_CWD);
 	unblock_signals();

@@ -24,7 +24,13 @@ export type StartRequest = {
   /** 0: none. */
   readonly timeoutMs: number;
   readonly outputLimitBytes: number;
+  /** What happens when a log is full: the newest bytes are dropped (default), the writer waits, the oldest are dropped. */
+  readonly onFull?: OnFull | undefined;
+  /** Size of its terminal; absent: it has none. */
+  readonly terminal?: TerminalSize | undefined;
 };
+export type OnFull = 'truncate' | 'block' | 'roll';
+export type TerminalSize = { readonly rows: number; readonly columns: number };
 
 /** `known`: this exec id was started before, now or by an earlier Edge. */
 export type StartResult = { readonly known: false; readonly pid: number; readonly startedAtMs: number } | { readonly known: true };
@@ -51,6 +57,7 @@ export class AetherGone extends Error {
 }
 
 const EMPTY = Buffer.alloc(0);
+const SIGKILL = 9;
 
 export class AetherClient {
   readonly #socket: Socket;
@@ -123,10 +130,47 @@ export class AetherClient {
     return frame.type === 'signaled' && frame.delivered;
   }
 
+  /** Kills what the command has started in the last `youngerMs`; the leader and what is older live on. True when there was something. */
+  async killYounger(execId: ExecId, youngerMs: number): Promise<boolean> {
+    const pairs = [
+      ['exec', execId],
+      ['signal', SIGKILL],
+      ['tree', 1],
+      ['youngerMs', youngerMs],
+    ] as const;
+    const frame = await this.#ask(REQUEST.signal, pairs, ['signaled']);
+    return frame.type === 'signaled' && frame.delivered;
+  }
+
+  /** False when the command has no terminal, or ended. */
+  async resize(execId: ExecId, { rows, columns }: TerminalSize): Promise<boolean> {
+    const pairs = [
+      ['exec', execId],
+      ['rows', rows],
+      ['columns', columns],
+    ] as const;
+    const frame = await this.#ask(REQUEST.resize, pairs, ['signaled']);
+    return frame.type === 'signaled' && frame.delivered;
+  }
+
+  /** Bytes of a stream's log below `discard` are needed no more; while `hold`, a full log holds its writer back. */
+  async window(execId: ExecId, stream: 'stdout' | 'stderr', discard: number, hold: boolean): Promise<QueryResult> {
+    const pairs = [
+      ['exec', execId],
+      ['err', stream === 'stderr' ? 1 : 0],
+      ['discard', discard],
+      ['hold', hold ? 1 : 0],
+    ] as const;
+    return found(await this.#ask(REQUEST.window, pairs, QUERY_ANSWERS));
+  }
+
+  /** The hard end of the sandbox's life is that far from now. */
+  async setLife(seconds: number): Promise<void> {
+    await this.#ask(REQUEST.life, [['seconds', seconds]], ['pong']);
+  }
+
   async query(execId: ExecId): Promise<QueryResult> {
-    const frame = await this.#ask(REQUEST.query, [['exec', execId]], ['progress', 'exit', 'unknown']);
-    if (frame.type === 'progress') return { state: 'running', progress: frame.progress };
-    return frame.type === 'exit' ? { state: 'ended', exit: frame.exit } : { state: 'unknown' };
+    return found(await this.#ask(REQUEST.query, [['exec', execId]], QUERY_ANSWERS));
   }
 
   close(): void {
@@ -182,6 +226,13 @@ export class AetherClient {
   }
 }
 
+const QUERY_ANSWERS = ['progress', 'exit', 'unknown'] as const;
+
+const found = (frame: Frame): QueryResult => {
+  if (frame.type === 'progress') return { state: 'running', progress: frame.progress };
+  return frame.type === 'exit' ? { state: 'ended', exit: frame.exit } : { state: 'unknown' };
+};
+
 function* startPairs(request: StartRequest): Generator<readonly [string, string | number]> {
   // what the agent looks up comes first: it searches from the front
   yield ['exec', request.execId];
@@ -189,6 +240,12 @@ function* startPairs(request: StartRequest): Generator<readonly [string, string 
   yield ['timeoutMs', request.timeoutMs];
   yield ['limitStdout', request.outputLimitBytes];
   yield ['limitStderr', request.outputLimitBytes];
+  if (request.onFull === 'block') yield ['hold', 1];
+  if (request.onFull === 'roll') yield ['roll', 1];
+  if (request.terminal) {
+    yield ['rows', request.terminal.rows];
+    yield ['columns', request.terminal.columns];
+  }
   yield ['user', request.user];
   yield ['cwd', request.cwd];
   for (const argument of request.argv) yield ['arg', argument];

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 
 struct command *commands;
@@ -30,9 +31,13 @@ struct progress_body command_progress(const struct command *command)
 	struct progress_body body = {
 		.total_out = command->out.total,
 		.stored_out = command->out.stored,
+		.discarded_out = command->out.discarded,
 		.total_err = command->err.total,
 		.stored_err = command->err.stored,
+		.discarded_err = command->err.discarded,
 		.started_at_ms = command->started_at_ms,
+		.drop_out = command->out.drop,
+		.drop_err = command->err.drop,
 	};
 	memcpy(body.exec, command->exec, EXEC_ID_LENGTH);
 	return body;
@@ -46,6 +51,7 @@ struct exit_body command_exit(const struct command *command)
 		.wait_status = command->wait_status,
 		.reason = command->reason,
 		.pipes_open = command->out.pipe.fd >= 0 || command->err.pipe.fd >= 0,
+		.oom_kills = command->oom_kills,
 	};
 }
 
@@ -75,6 +81,8 @@ int command_signal(const struct signal_request *request)
 	struct command *command = command_find(request->exec);
 	if (!command)
 		return 0;
+	if (request->younger_ms >= 0)
+		return command->phase == PHASE_RUNNING && tree_kill_younger(command->exec, command->pid, request->younger_ms);
 	if (request->tree)
 		return command_kill_tree(command, REASON_KILLED);
 	if (command->phase > PHASE_RUNNING || kill(command->pid, request->signal_number) < 0)
@@ -97,6 +105,21 @@ void command_query(connection_serial from, uint64_t id, const char *exec)
 	else if (record_read(exec_directory, exec, &body) < 0)
 		return connection_answer(from, FRAME_UNKNOWN, id, NULL, 0);
 	connection_answer(from, FRAME_EXIT, id, &body, sizeof body);
+}
+
+int command_resize(const struct resize_request *request)
+{
+	const struct command *command = command_find(request->exec);
+	struct winsize size = {.ws_row = request->rows, .ws_col = request->columns};
+	return command && command->has_terminal && command->out.pipe.fd >= 0 && ioctl(command->out.pipe.fd, TIOCSWINSZ, &size) == 0;
+}
+
+void command_window(connection_serial from, uint64_t id, const struct window_request *request)
+{
+	struct command *command = command_find(request->exec);
+	if (command)
+		output_set_window(request->is_err ? &command->err : &command->out, request->discard, request->hold);
+	command_query(from, id, request->exec);
 }
 
 static void take_output(struct command *command, struct output *output, const char *suffix)

@@ -17,6 +17,10 @@ void command_feed(connection_serial from, uint64_t id, const struct stdin_reques
 /* 1 when a process of the command got the signal. */
 int command_signal(const struct signal_request *request);
 void command_query(connection_serial from, uint64_t id, const char *exec);
+/* 1 when the command runs on a terminal, which has the new size now. */
+int command_resize(const struct resize_request *request);
+/* Answered as a query is. */
+void command_window(connection_serial from, uint64_t id, const struct window_request *request);
 
 /* Reaps every child that has ended: leaders end their commands, orphans are only buried. */
 void commands_reap(void);

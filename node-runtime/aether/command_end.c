@@ -1,10 +1,12 @@
 #include "command_state.h"
 
 #include "limits.h"
+#include "oom.h"
 #include "record.h"
 #include "tree.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <sys/wait.h>
 
 int command_kill_tree(struct command *command, enum end_reason reason)
@@ -18,6 +20,33 @@ int command_kill_tree(struct command *command, enum end_reason reason)
 	return tree_kill(command->exec, command->pid);
 }
 
+static int failed(const struct command *command)
+{
+	return !WIFEXITED(command->wait_status) || WEXITSTATUS(command->wait_status) != 0;
+}
+
+/* Killed by 9, or a shell that says so of its child. */
+static int looks_killed(const struct command *command)
+{
+	return WIFSIGNALED(command->wait_status) ? WTERMSIG(command->wait_status) == SIGKILL : WEXITSTATUS(command->wait_status) == 128 + SIGKILL;
+}
+
+static int is_alone(const struct command *command)
+{
+	for (const struct command *at = commands; at; at = at->next)
+		if (at != command && (at->has_cgroup || at->phase < PHASE_ENDED))
+			return 0;
+	return 1;
+}
+
+/* Who was killed for memory: counted per command where the kernel does; else the count of all is this one's, if nothing speaks for another. */
+static void blame(struct command *command)
+{
+	int own = command->has_cgroup ? tree_oom_kills(command->exec) : -1;
+	uint64_t kills = own >= 0 ? (uint64_t)own : looks_killed(command) || is_alone(command) ? oom_claim(command->oom_before) : 0;
+	command->oom_kills = kills > UINT16_MAX ? UINT16_MAX : (uint16_t)kills;
+}
+
 static void tell_end(struct command *command)
 {
 	command->phase = PHASE_ENDED;
@@ -29,35 +58,41 @@ static void tell_end(struct command *command)
 /* What the tree's end was, as far as the leader's status and the kernel's counters say for sure. */
 static enum end_reason reason_of(const struct command *command)
 {
-	int failed = !WIFEXITED(command->wait_status) || WEXITSTATUS(command->wait_status) != 0;
 	if (command->reason == REASON_ENDED)
-		return failed && command->has_cgroup && tree_ran_out_of_memory(command->exec) ? REASON_OOM : REASON_ENDED;
+		return failed(command) && command->oom_kills > 0 ? REASON_OOM : REASON_ENDED;
 	/* it ended by itself in the moment before the kill */
 	if (WIFEXITED(command->wait_status))
 		return REASON_ENDED;
 	return (enum end_reason)command->reason;
 }
 
-static void drain(struct command *command)
+/* 1 when a reader has to move on before all that was written is in the logs. */
+static int drain(struct command *command)
 {
-	output_drain(&command->out, exec_directory, command->exec, ".out");
-	output_drain(&command->err, exec_directory, command->exec, ".err");
+	int out = output_drain(&command->out, exec_directory, command->exec, ".out");
+	return output_drain(&command->err, exec_directory, command->exec, ".err") | out;
+}
+
+static int is_output_due(struct command *command)
+{
+	int out = output_is_due(&command->out, exec_directory, command->exec, ".out");
+	return output_is_due(&command->err, exec_directory, command->exec, ".err") | out;
 }
 
 void command_leader_ended(struct command *command, int wait_status)
 {
 	command->wait_status = wait_status;
 	command->ended_at_ms = wall_ms();
+	blame(command);
 	command->reason = (uint8_t)reason_of(command);
 	command->timeout_at_ms = 0;
 	command->remove_due = 1;
 	input_abandon(&command->in);
-	drain(command);
-	if (!command->tree_killed)
+	if (!drain(command) && !command->tree_killed)
 		return tell_end(command);
 	/* a killed tree is told when it is gone: whoever looks after the answer finds none of it */
 	command->phase = PHASE_DYING;
-	command->deadline_ms = monotonic_ms() + TREE_GONE_LIMIT_MS;
+	command->deadline_ms = command->tree_killed ? monotonic_ms() + TREE_GONE_LIMIT_MS : 0;
 }
 
 static void try_remove_cgroup(struct command *command, int64_t now)
@@ -72,14 +107,14 @@ static void try_remove_cgroup(struct command *command, int64_t now)
 	command->remove_at_ms = state == TREE_LEAVING ? now + TREE_LEAVING_RETRY_MS : 0;
 }
 
-/* Its cgroup is, and nobody holds its pipes. Without cgroups the pipes alone have to tell. */
+/* A killed tree: its cgroup is, and nobody holds its pipes. Without cgroups the pipes alone have to tell. */
 static int is_gone(struct command *command, int64_t now)
 {
-	if (now >= command->deadline_ms)
+	if (!command->tree_killed || now >= command->deadline_ms)
 		return 1;
 	if (command->has_cgroup)
 		return 0;
-	drain(command);
+	(void)drain(command);
 	return command->out.pipe.fd < 0 && command->err.pipe.fd < 0;
 }
 
@@ -96,7 +131,7 @@ static void do_what_is_due(struct command *command, int64_t now)
 		command->deadline_ms = 0;
 		command_kill_tree(command, REASON_KILLED);
 	}
-	if (command->phase == PHASE_DYING && is_gone(command, now))
+	if (command->phase == PHASE_DYING && !is_output_due(command) && is_gone(command, now))
 		tell_end(command);
 	if (command->phase == PHASE_ENDED && command->record_due && now >= command->deadline_ms) {
 		struct exit_body body = command_exit(command);

@@ -2,6 +2,7 @@
 
 #include "child.h"
 #include "limits.h"
+#include "oom.h"
 #include "spawn.h"
 #include "tree.h"
 
@@ -76,7 +77,12 @@ static struct command *make(const struct start_request *request, int log_fd)
 	command->report = (struct source){.fd = -1, .ready = on_report};
 	command->out = (struct output){.pipe = {.fd = -1, .ready = command_out_ready}, .log_fd = log_fd, .limit = request->limit_out};
 	command->err = (struct output){.pipe = {.fd = -1, .ready = command_err_ready}, .log_fd = -1, .limit = request->limit_err};
-	command->in = (struct input){.pipe = {.fd = -1, .ready = on_input}, .closed = request->stdin_mode != STDIN_OPEN};
+	command->has_terminal = request->rows > 0;
+	command->out.is_terminal = command->in.is_terminal = command->has_terminal;
+	command->out.hold = command->out.was_held = command->err.hold = command->err.was_held = request->hold ? 1 : 0;
+	command->out.roll = command->err.roll = request->roll ? 1 : 0;
+	command->in.pipe = (struct source){.fd = -1, .ready = on_input};
+	command->in.closed = request->stdin_mode != STDIN_OPEN;
 	command->timeout_ms = request->timeout_ms;
 	return command;
 }
@@ -93,6 +99,7 @@ static enum start_failure spawn(struct command *command, const struct start_requ
 		command->has_cgroup = 1;
 	}
 	command->started_at_ms = wall_ms();
+	command->oom_before = oom_count();
 	enum start_failure failure = spawn_command(request, cgroup_fd, &spawned);
 	int problem = errno;
 	if (cgroup_fd >= 0)
@@ -113,16 +120,15 @@ static enum start_failure spawn(struct command *command, const struct start_requ
 
 static int watch(struct command *command)
 {
-	return loop_watch(&command->report, EPOLLIN) < 0 || loop_watch(&command->out.pipe, EPOLLIN) < 0 ||
-			       loop_watch(&command->err.pipe, EPOLLIN) < 0
-		       ? -1
-		       : 0;
+	if (loop_watch(&command->report, EPOLLIN) < 0 || loop_watch(&command->out.pipe, EPOLLIN) < 0)
+		return -1;
+	return command->has_terminal ? 0 : loop_watch(&command->err.pipe, EPOLLIN); /* a terminal is one stream */
 }
 
-/* Inline bytes are the whole input: taken over at offset 0, closed behind the last. */
+/* Inline bytes are the whole input: taken over at offset 0, closed behind the last. No input on a terminal is its end, typed. */
 static void feed_inline(struct command *command, const struct start_request *request)
 {
-	if (request->stdin_mode != STDIN_BYTES)
+	if (request->stdin_mode == STDIN_OPEN || (request->stdin_mode == STDIN_NONE && !command->has_terminal))
 		return;
 	command->in.closed = 0;
 	if (input_accept(&command->in, 0, request->stdin_bytes, request->stdin_length, 1) != 0)

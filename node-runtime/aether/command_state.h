@@ -13,7 +13,7 @@ enum command_phase {
 	PHASE_STARTING, /* forked, not yet executed */
 	PHASE_RUNNING,
 	PHASE_FAILED, /* will not execute; its process is not reaped yet */
-	PHASE_DYING,  /* leader reaped, the rest of a killed tree still ending */
+	PHASE_DYING,  /* leader reaped; the rest of a killed tree is still ending, or output is held back for its reader */
 	PHASE_ENDED,  /* told; something of it may live on */
 	PHASE_OVER,   /* nothing is left: forgotten at the end of the turn */
 };
@@ -32,7 +32,9 @@ struct command {
 	uint16_t failure; /* enum start_failure, once known */
 	int32_t failure_errno;
 	uint8_t reason; /* enum end_reason */
-	uint8_t tree_killed, has_cgroup;
+	uint8_t tree_killed, has_cgroup, has_terminal;
+	uint16_t oom_kills;
+	uint64_t oom_before; /* kills for memory in the whole sandbox when it started */
 	uint8_t progress_due, exit_due, record_due, remove_due;
 	int32_t wait_status;
 	uint64_t started_at_ms, ended_at_ms; /* wall clock */

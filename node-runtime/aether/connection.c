@@ -22,6 +22,7 @@ struct connection {
 	uint8_t *unsent;
 	size_t unsent_length, unsent_capacity;
 	int closing; /* close once `unsent` is out */
+	int listening; /* it has asked about commands: unasked frames may go here */
 };
 
 enum { READER_KEPT_BYTES = 16 * 1024, SEND_KEPT_BYTES = 1024 };
@@ -142,6 +143,7 @@ static void take_frames(struct connection *connection)
 	while (!connection->closing && connection->unsent_length < SEND_PAUSE_BYTES && frame_reader_next(&connection->reader, &header, &body)) {
 		if (dispatch_frame(connection->serial, &header, body) < 0)
 			return refuse(connection, header.id);
+		connection->listening = 1;
 		frame_reader_consume(&connection->reader);
 	}
 	shrink_reader(&connection->reader);
@@ -206,6 +208,19 @@ void connection_answer(connection_serial to, uint16_t type, uint64_t id, const v
 		drop(connection);
 }
 
+int connection_socket(connection_serial serial)
+{
+	struct connection *connection = find(serial);
+	return connection ? connection->source.fd : -1;
+}
+
+void connection_leave(connection_serial serial)
+{
+	struct connection *connection = find(serial);
+	if (connection)
+		drop(connection);
+}
+
 int connection_alive(connection_serial serial)
 {
 	return find(serial) != NULL;
@@ -214,7 +229,7 @@ int connection_alive(connection_serial serial)
 int connections_announce(uint16_t type, const void *body, size_t length)
 {
 	struct connection *connection = connections;
-	while (connection && connection->closing)
+	while (connection && (connection->closing || !connection->listening))
 		connection = connection->next;
 	if (!connection)
 		return -1;

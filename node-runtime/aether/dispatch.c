@@ -1,6 +1,8 @@
 #include "dispatch.h"
 
 #include "command.h"
+#include "files_worker.h"
+#include "life.h"
 #include "request.h"
 #include "wire.h"
 
@@ -32,6 +34,45 @@ static int take_signal(connection_serial from, const struct frame_header *header
 	return 0;
 }
 
+static int take_resize(connection_serial from, const struct frame_header *header, const uint8_t *body)
+{
+	struct resize_request request;
+	if (request_parse_resize(body, header->length, &request) < 0)
+		return -1;
+	uint8_t delivered = command_resize(&request) ? 1 : 0;
+	connection_answer(from, FRAME_SIGNALED, header->id, &delivered, sizeof delivered);
+	return 0;
+}
+
+static int take_window(connection_serial from, const struct frame_header *header, const uint8_t *body)
+{
+	struct window_request request;
+	if (request_parse_window(body, header->length, &request) < 0)
+		return -1;
+	command_window(from, header->id, &request);
+	return 0;
+}
+
+static int take_life(connection_serial from, const struct frame_header *header, const uint8_t *body)
+{
+	uint64_t seconds;
+	if (request_parse_life(body, header->length, &seconds) < 0 || life_set(seconds) < 0)
+		return -1;
+	connection_answer(from, FRAME_PONG, header->id, NULL, 0);
+	return 0;
+}
+
+/* The connection leaves the loop: from here on it is the worker's. */
+static int take_files(connection_serial from, const struct frame_header *header, const uint8_t *body)
+{
+	const char *user;
+	if (request_parse_files(body, header->length, &user) < 0)
+		return -1;
+	files_start(connection_socket(from), header->id, user);
+	connection_leave(from);
+	return 0;
+}
+
 static int take_query(connection_serial from, const struct frame_header *header, const uint8_t *body)
 {
 	const char *exec;
@@ -57,6 +98,14 @@ int dispatch_frame(connection_serial from, const struct frame_header *header, co
 		return take_signal(from, header, body);
 	case FRAME_QUERY:
 		return take_query(from, header, body);
+	case FRAME_RESIZE:
+		return take_resize(from, header, body);
+	case FRAME_WINDOW:
+		return take_window(from, header, body);
+	case FRAME_LIFE:
+		return take_life(from, header, body);
+	case FRAME_FILES:
+		return take_files(from, header, body);
 	default:
 		return -1;
 	}

@@ -172,6 +172,15 @@ static void add_memberships(const char *path, struct identity *out)
 	close(lines.fd);
 }
 
+/* An image without a file of users has a root all the same. */
+static int be_root(const char *user, struct identity *out)
+{
+	if (strcmp(user, "root") != 0)
+		return -1;
+	*out = (struct identity){.name = "root", .home = "/root"};
+	return 0;
+}
+
 int identity_resolve(const char *user, const char *passwd_path, const char *group_path, struct identity *out)
 {
 	*out = (struct identity){.home = "/"};
@@ -180,7 +189,7 @@ int identity_resolve(const char *user, const char *passwd_path, const char *grou
 	size_t length = colon ? (size_t)(colon - user) : strlen(user);
 	uint32_t uid, gid = 0;
 	if (user[0] < '0' || user[0] > '9') {
-		if (find_user(passwd_path, user, out) < 0)
+		if (find_user(passwd_path, user, out) < 0 && be_root(user, out) < 0)
 			return -1;
 	} else {
 		if (length >= sizeof number)

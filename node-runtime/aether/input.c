@@ -6,16 +6,34 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <termios.h>
 #include <unistd.h>
+
+enum { EOF_KEYS = 2 };
 
 static int keep(struct input *input, const uint8_t *bytes, size_t length)
 {
-	input->pending = malloc(length);
+	input->pending = malloc(length + EOF_KEYS);
 	if (!input->pending)
 		return -1;
-	memcpy(input->pending, bytes, length);
+	if (length > 0)
+		memcpy(input->pending, bytes, length);
 	input->pending_length = length;
 	input->pending_at = 0;
+	return 0;
+}
+
+/* What a person types to end the input of a program that reads lines. */
+static int type_end(struct input *input)
+{
+	struct termios modes;
+	if (input->pipe.fd < 0 || tcgetattr(input->pipe.fd, &modes) < 0)
+		return 0;
+	if (!input->pending && keep(input, NULL, 0) < 0)
+		return -1;
+	for (int keys = input->mid_line ? EOF_KEYS : 1; keys > 0; keys--)
+		input->pending[input->pending_length++] = modes.c_cc[VEOF];
 	return 0;
 }
 
@@ -34,10 +52,13 @@ int input_accept(struct input *input, uint64_t offset, const uint8_t *bytes, siz
 	if (length > 0 && input->pipe.fd >= 0 && keep(input, bytes, length) < 0)
 		return -1;
 	input->received += length;
+	if (length > 0)
+		input->mid_line = bytes[length - 1] != '\n' && bytes[length - 1] != '\r';
 	/* a late repetition of an earlier message must not end what came after it */
-	if (close && offset + skipped + length == input->received)
-		input->closed = 1;
-	return 0;
+	if (!close || input->closed || offset + skipped + length != input->received)
+		return 0;
+	input->closed = 1;
+	return input->is_terminal ? type_end(input) : 0;
 }
 
 static void drop_pending(struct input *input)

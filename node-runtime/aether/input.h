@@ -18,6 +18,7 @@ struct input {
 	size_t pending_length, pending_at;
 	uint64_t received; /* bytes taken over so far, written or pending */
 	int closed;        /* no byte follows `received` */
+	uint8_t is_terminal, mid_line; /* the end of a terminal's input is typed: twice in mid-line */
 	connection_serial waiter;
 	uint64_t waiter_id; /* whom to answer once nothing is pending */
 };

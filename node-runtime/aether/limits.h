@@ -11,11 +11,17 @@ enum {
 	CONNECTIONS_MAX = 8,
 	/* A connection with this much unsent is not asked for more and gets no unasked frames. */
 	SEND_PAUSE_BYTES = 16 * 1024,
-	/* The answers that are still owed then (one per live command, 72 bytes at most) fit on top. */
-	SEND_MAX_BYTES = SEND_PAUSE_BYTES + COMMANDS_MAX * 72,
+	/* The answers that are still owed then (one per live command, 112 bytes at most) fit on top. */
+	SEND_MAX_BYTES = SEND_PAUSE_BYTES + COMMANDS_MAX * 112,
+	/* Numbers of signals, the real-time ones too. */
+	SIGNAL_MAX = 64,
 	EVENTS_PER_TURN = 32,
 	/* Default capacity of a pipe: one read empties it. Mapped while a command runs, not at rest. */
 	SCRATCH_BYTES = 64 * 1024,
+	/* What a terminal may keep beside the 4 KiB of its line discipline: the kernel's limit of one buffer, doubled. */
+	TERMINAL_BYTES_MAX = 2 * 64 * 1024,
+	/* A log gives space back in whole steps of this: one hole each, and no page in part. */
+	PUNCH_BYTES = 1024 * 1024,
 	/* Least time between two PROGRESS frames of one command. */
 	PROGRESS_INTERVAL_MS = 5,
 	/* From fork to exec: only a user's own hanging file system (a FUSE /etc, say) can take longer. */
@@ -42,6 +48,32 @@ enum {
 	GATES_MAX = 16,
 	/* Soft limit of descriptors in a command: select(2) in old programs breaks above. */
 	COMMAND_NOFILE_SOFT = 1024,
+	/* Bytes of one DATA or CHUNK frame: the data plane's chunk. */
+	FILE_CHUNK_BYTES = 256 * 1024,
+	/* A chunk, or a request with two paths. */
+	FILE_FRAME_MAX_BYTES = FILE_CHUNK_BYTES + 64,
+	/* Symbolic links in a row, as the kernel counts them. */
+	LINKS_MAX = 40,
+	/* Levels of a tree: a walk holds one descriptor and 2 KiB for each. A deeper tree is refused by downloads and flattened by removal. */
+	WALK_DEPTH_MAX = 4 * 1024,
+	/* Files that are removed before it is asked whether somebody still waits for it. */
+	WALK_HANGUP_ENTRIES = 256,
+	/* Rounds of a removal whose directories somebody fills at the same time. */
+	REMOVE_ROUNDS_MAX = 16,
+	/* Files with several names that a download remembers at one time, and the bytes of their paths. */
+	HARD_LINKS_MAX = 64 * 1024,
+	HARD_LINK_PATH_BYTES = 8 * 1024 * 1024,
+	/* Path of an entry of an archive. */
+	ENTRY_PATH_BYTES = 1024 * 1024,
+	/* Extended attributes of one file (the kernel's own limit for all names and for one value), and an extended header around them. */
+	XATTR_BYTES = 64 * 1024,
+	EXTENDED_HEADER_BYTES = 2 * 1024 * 1024,
+	/* Pieces of one sparse file: an archive that claims more is refused, a file that has more is carried with some holes filled. */
+	SPARSE_PIECES_MAX = 256 * 1024,
+	/* Bytes of paths that one answer names as not carried; the others are counted. */
+	OMITTED_PATH_BYTES = 64 * 1024,
+	/* Directories under one recursive watch. */
+	WATCHES_MAX = 8 * 1024,
 };
 
 #endif

@@ -7,9 +7,10 @@
  */
 #include "command_state.h"
 #include "confine.h"
+#include "life.h"
 #include "limits.h"
 #include "loop.h"
-#include "number.h"
+#include "oom.h"
 #include "seccomp.h"
 #include "spawn.h"
 #include "tree.h"
@@ -22,12 +23,11 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
-enum { LISTENER_FD = 3, DIRECTORY_FD = 4, READY_FD = 5, PAYLOAD_FD = 6, FIRST_GATE_FD = 7 };
+enum { LISTENER_FD = 3, DIRECTORY_FD = 4, READY_FD = 5, PAYLOAD_FD = 6, OOM_FD = 7, FIRST_GATE_FD = 8 };
 
-static struct source children, life;
+static struct source children;
 
 static void on_children(struct source *source, uint32_t events)
 {
@@ -39,14 +39,6 @@ static void on_children(struct source *source, uint32_t events)
 	commands_reap();
 }
 
-static void on_life_over(struct source *source, uint32_t events)
-{
-	(void)source;
-	(void)events;
-	kill(-1, SIGKILL);
-	_exit(0); /* the kernel ends a pid namespace with its PID 1 */
-}
-
 static int watch_children(void)
 {
 	sigset_t set;
@@ -54,24 +46,6 @@ static int watch_children(void)
 	sigaddset(&set, SIGCHLD);
 	children = (struct source){.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), .ready = on_children};
 	return children.fd < 0 ? -1 : loop_watch(&children, EPOLLIN);
-}
-
-/* CLOCK_BOOTTIME: a host that slept does not lengthen a life. */
-static int watch_life(const char *text)
-{
-	uint64_t seconds;
-	const char *end = number_read(text, LIFE_SECONDS_LIMIT, &seconds);
-	if (!end || *end != '\0') {
-		errno = EINVAL;
-		return -1;
-	}
-	if (seconds == 0)
-		return 0;
-	struct itimerspec when = {.it_value.tv_sec = (time_t)seconds};
-	life = (struct source){.fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK), .ready = on_life_over};
-	if (life.fd < 0 || timerfd_settime(life.fd, 0, &when, NULL) < 0)
-		return -1;
-	return loop_watch(&life, EPOLLIN);
 }
 
 static int close_on_exec(int fd)
@@ -86,7 +60,7 @@ static int take_descriptors(void)
 	int flags = fcntl(LISTENER_FD, F_GETFL), gates = 0;
 	if (flags < 0 || fcntl(LISTENER_FD, F_SETFL, flags | O_NONBLOCK) < 0)
 		return -1;
-	for (int fd = LISTENER_FD; fd <= PAYLOAD_FD; fd++)
+	for (int fd = LISTENER_FD; fd <= OOM_FD; fd++)
 		if (close_on_exec(fd) < 0)
 			return -1;
 	while (gates < GATES_MAX && close_on_exec(FIRST_GATE_FD + gates) == 0)
@@ -94,6 +68,7 @@ static int take_descriptors(void)
 	if (fstat(PAYLOAD_FD, &status) < 0)
 		return -1;
 	commands_init(DIRECTORY_FD);
+	oom_init(OOM_FD);
 	spawn_init(FIRST_GATE_FD, gates);
 	tree_init(S_ISDIR(status.st_mode) ? PAYLOAD_FD : -1);
 	return 0;
@@ -129,7 +104,7 @@ static int set_up(int argc, char **argv)
 	if (prctl(PR_SET_DUMPABLE, 0) < 0 || confine_signals() < 0 || confine_capabilities() < 0)
 		return -1;
 	seccomp_init();
-	if (loop_open() < 0 || watch_children() < 0 || watch_life(argv[1]) < 0)
+	if (loop_open() < 0 || watch_children() < 0 || life_open(argv[1]) < 0)
 		return -1;
 	return connections_open(LISTENER_FD);
 }

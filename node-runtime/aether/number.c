@@ -15,3 +15,13 @@ const char *number_read(const char *at, uint64_t limit, uint64_t *value)
 	*value = sum;
 	return at == start ? NULL : at;
 }
+
+void number_write(char text[21], uint64_t value)
+{
+	size_t length = 1;
+	for (uint64_t rest = value; rest >= 10; rest /= 10)
+		length++;
+	text[length] = '\0';
+	for (; length > 0; value /= 10)
+		text[--length] = (char)('0' + value % 10);
+}

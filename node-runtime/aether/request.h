@@ -18,6 +18,8 @@ struct start_request {
 	size_t stdin_length;
 	uint64_t timeout_ms; /* 0: none */
 	uint64_t limit_out, limit_err;
+	int hold, roll;      /* what happens when a log is full, see output.h */
+	uint16_t rows, columns; /* of its terminal; 0: none */
 };
 
 struct stdin_request {
@@ -32,12 +34,36 @@ struct signal_request {
 	const char *exec;
 	int signal_number;
 	int tree;
+	int64_t younger_ms; /* -1: all of the tree; else only what is at most so old, and not the leader */
+};
+
+struct resize_request {
+	const char *exec;
+	uint16_t rows, columns;
+};
+
+/* What readers of one stream have done with its log. */
+struct window_request {
+	const char *exec;
+	int is_err;
+	uint64_t discard; /* bytes below are needed no more */
+	int hold;
+};
+
+struct dial_request {
+	const char *path; /* of a unix socket, or NULL */
+	uint16_t port;    /* on the loopback */
 };
 
 /* Each: 0, or -1 when the body is not what PROTOCOL.md says. */
 int request_parse_start(const uint8_t *body, size_t length, struct start_request *out);
 int request_parse_stdin(const uint8_t *body, size_t length, struct stdin_request *out);
 int request_parse_signal(const uint8_t *body, size_t length, struct signal_request *out);
+int request_parse_resize(const uint8_t *body, size_t length, struct resize_request *out);
+int request_parse_window(const uint8_t *body, size_t length, struct window_request *out);
+int request_parse_life(const uint8_t *body, size_t length, uint64_t *seconds);
+int request_parse_dial(const uint8_t *body, size_t length, struct dial_request *out);
+int request_parse_files(const uint8_t *body, size_t length, const char **user);
 int request_parse_query(const uint8_t *body, size_t length, const char **exec);
 
 /* Exactly `ex-` and 24 lower-case hex digits: it becomes a file name and a cgroup's name. */

@@ -9,7 +9,12 @@
 /* v1 gates that every command passes; descriptors first…first+count-1. */
 void spawn_init(int first_gate, int gate_count);
 
-/* Our ends of a new process's pipes: non-blocking, close-on-exec. */
+/* Forks into a v2 cgroup (-1: into ours). As fork(2). */
+pid_t spawn_clone(int cgroup_fd);
+/* In a child: enters the v1 groups of commands. 0, or -1 with errno. */
+int spawn_pass_gates(void);
+
+/* Our ends of a new process's pipes, or of its terminal (no stderr then): non-blocking, close-on-exec. */
 struct spawned {
 	pid_t pid;
 	int stdin_fd; /* -1 when the request wants no input */

@@ -2,6 +2,7 @@
 
 #include "limits.h"
 #include "number.h"
+#include "oom.h"
 #include "walk.h"
 #include "wire.h"
 
@@ -13,6 +14,9 @@
 #include <unistd.h>
 
 enum { TREE_PATH_BYTES = EXEC_ID_BYTES + 32 };
+
+/* No exec id: those are hexadecimal. It stays for as long as the sandbox. */
+#define FILES_GROUP "files"
 
 static int payload = -1;
 
@@ -49,6 +53,13 @@ int tree_make(const char *exec)
 	return -1;
 }
 
+int tree_open_files(void)
+{
+	if (mkdirat(payload, FILES_GROUP, 0755) < 0 && errno != EEXIST)
+		return -1;
+	return openat(payload, FILES_GROUP, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
 /* Reads a small file of the cgroup, as far as there is room. Its length, or -1. */
 static ssize_t read_file(const char *exec, const char *file, char *text, size_t room)
 {
@@ -71,8 +82,19 @@ enum tree_state tree_remove(const char *exec)
 	return read_file(exec, "/cgroup.procs", &first, sizeof first) == 0 ? TREE_LEAVING : TREE_POPULATED;
 }
 
+/* Who of a tree is meant. */
+struct meant {
+	pid_t leader;       /* spared, unless 0 */
+	int64_t younger_ms; /* -1: of any age */
+};
+
+static int is_meant(const struct meant *meant, pid_t pid)
+{
+	return pid > 1 && pid != meant->leader && (meant->younger_ms < 0 || walk_age_ms(pid) <= meant->younger_ms);
+}
+
 /* One round of SIGKILL over cgroup.procs; ids are those of this pid namespace. How many were signalled. */
-static int kill_listed(const char *exec)
+static int kill_listed(const char *exec, const struct meant *meant)
 {
 	char text[4096];
 	int killed = 0;
@@ -85,41 +107,48 @@ static int kill_listed(const char *exec)
 		const char *end = number_read(at, INT32_MAX, &pid);
 		if (!end || *end != '\n')
 			break; /* cut at the end of the buffer: the next round has it */
-		killed += pid > 1 && kill((pid_t)pid, SIGKILL) == 0;
+		killed += is_meant(meant, (pid_t)pid) && kill((pid_t)pid, SIGKILL) == 0;
 		at = end + 1;
 	}
 	return killed;
 }
 
-static int kill_by_rounds(const char *exec)
+static int kill_by_rounds(const char *exec, const struct meant *meant)
 {
 	int found = 0;
-	for (int round = 0; round < KILL_ROUNDS_MAX && kill_listed(exec) > 0; round++)
+	for (int round = 0; round < KILL_ROUNDS_MAX && kill_listed(exec, meant) > 0; round++)
 		found = 1;
 	return found;
+}
+
+int tree_kill_younger(const char *exec, pid_t leader, int64_t younger_ms)
+{
+	const struct meant meant = {leader, younger_ms};
+	return tree_has_cgroups() ? kill_by_rounds(exec, &meant) : walk_kill_younger(leader, younger_ms);
 }
 
 int tree_kill(const char *exec, pid_t leader)
 {
 	if (!tree_has_cgroups())
 		return walk_kill(leader);
+	const struct meant all = {0, -1};
 	char path[TREE_PATH_BYTES];
 	path_of(path, exec, "/cgroup.kill");
 	int fd = openat(payload, path, O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
-		return kill_by_rounds(exec); /* before Linux 5.14 */
+		return kill_by_rounds(exec, &all); /* before Linux 5.14 */
 	int done = write(fd, "1", 1) == 1;
 	close(fd);
-	return done || kill_by_rounds(exec);
+	return done || kill_by_rounds(exec, &all);
 }
 
-int tree_ran_out_of_memory(const char *exec)
+int tree_oom_kills(const char *exec)
 {
 	char text[512];
+	uint64_t kills;
 	ssize_t length = tree_has_cgroups() ? read_file(exec, "/memory.events", text, sizeof text - 1) : -1;
 	if (length <= 0)
-		return 0; /* without the v2 memory controller only the whole sandbox is counted; the Edge compares that */
+		return -1;
 	text[length] = '\0';
-	const char *line = strstr(text, "oom_kill ");
-	return line && line[strlen("oom_kill ")] != '0'; /* a count, written without leading zeros */
+	return oom_parse(text, &kills) < 0 || kills > INT32_MAX ? -1 : (int)kills;
 }

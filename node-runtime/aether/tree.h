@@ -6,6 +6,7 @@
 #ifndef AETHER_TREE_H
 #define AETHER_TREE_H
 
+#include <stdint.h>
 #include <sys/types.h>
 
 /* `payload_fd`: the v2 directory, or -1. */
@@ -13,8 +14,11 @@ void tree_init(int payload_fd);
 int tree_has_cgroups(void);
 /* Makes the cgroup of `exec`. A descriptor for clone3, or -1 with errno. */
 int tree_make(const char *exec);
+/* The group that all workers of files share, made when it is first wanted. A descriptor for clone3, or -1 with errno. */
+int tree_open_files(void);
 /* SIGKILL to every process of the tree. 1 when there was a tree to kill. */
 int tree_kill(const char *exec, pid_t leader);
+
 enum tree_state {
 	TREE_GONE,
 	TREE_POPULATED, /* it can only become empty by a death that PID 1 sees */
@@ -23,7 +27,9 @@ enum tree_state {
 
 /* Removes the cgroup when it is empty. */
 enum tree_state tree_remove(const char *exec);
-/* 1 when the kernel killed a process of this very cgroup for memory; 0 when not, or when it does not tell. */
-int tree_ran_out_of_memory(const char *exec);
+/* SIGKILL to what of the tree is at most `younger_ms` old, never the leader. 1 when there was such a process. */
+int tree_kill_younger(const char *exec, pid_t leader, int64_t younger_ms);
+/* How many processes of this very cgroup the kernel has killed for memory; -1 when it does not count that. */
+int tree_oom_kills(const char *exec);
 
 #endif

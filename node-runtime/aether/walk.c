@@ -9,13 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 /* PID_MAX_LIMIT of Linux. */
 enum { PID_LIMIT = 4 * 1024 * 1024 + 1 };
 
+enum { TICKS_PER_SECOND = 100, FIELDS_UP_TO_START = 15 }; /* USER_HZ is part of the interface; fields 7 to 21 of proc(5) */
+
 struct process {
-	pid_t pid, parent, session;
+	pid_t pid;
+	struct process_stat stat;
 	int doomed;
 };
 
@@ -28,7 +32,7 @@ struct directory_entry {
 	char name[];
 };
 
-int walk_parse_stat(const char *text, pid_t *parent, pid_t *session)
+int walk_parse_stat(const char *text, struct process_stat *out)
 {
 	uint64_t numbers[3]; /* parent, process group, session */
 	const char *at = strrchr(text, ')');
@@ -40,9 +44,12 @@ int walk_parse_stat(const char *text, pid_t *parent, pid_t *session)
 		if (!at)
 			return -1;
 	}
-	*parent = (pid_t)numbers[0];
-	*session = (pid_t)numbers[2];
-	return 0;
+	out->parent = (pid_t)numbers[0];
+	out->session = (pid_t)numbers[2];
+	for (int i = 0; i <= FIELDS_UP_TO_START; i++)
+		if (!(at = strchr(at + (i > 0), ' ')))
+			return -1;
+	return number_read(at + 1, UINT64_MAX, &out->started_ticks) ? 0 : -1;
 }
 
 static int read_process(int proc, const char *name, struct process *process)
@@ -64,7 +71,7 @@ static int read_process(int proc, const char *name, struct process *process)
 		return -1;
 	text[got] = '\0';
 	*process = (struct process){.pid = (pid_t)pid};
-	return walk_parse_stat(text, &process->parent, &process->session);
+	return walk_parse_stat(text, &process->stat);
 }
 
 static size_t list_processes(struct process *list)
@@ -87,10 +94,10 @@ static size_t list_processes(struct process *list)
 
 static int belongs(const struct process *process, const struct process *list, size_t count, pid_t leader)
 {
-	if (process->pid == leader || process->session == leader)
+	if (process->pid == leader || process->stat.session == leader)
 		return 1;
 	for (size_t i = 0; i < count; i++)
-		if (list[i].doomed && (process->parent == list[i].pid || process->session == list[i].pid))
+		if (list[i].doomed && (process->stat.parent == list[i].pid || process->stat.session == list[i].pid))
 			return 1;
 	return 0;
 }
@@ -131,4 +138,40 @@ int walk_kill(pid_t leader)
 	kill(-leader, SIGKILL);
 	free(list);
 	return found > 0;
+}
+
+static int64_t age_of(const struct process *process)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 - (int64_t)(process->stat.started_ticks * (1000 / TICKS_PER_SECOND));
+}
+
+int64_t walk_age_ms(pid_t pid)
+{
+	char name[21];
+	struct process process;
+	number_write(name, (uint64_t)pid);
+	int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int found = proc >= 0 && read_process(proc, name, &process) == 0;
+	if (proc >= 0)
+		close(proc);
+	return found ? age_of(&process) : INT64_MAX;
+}
+
+int walk_kill_younger(pid_t leader, int64_t younger_ms)
+{
+	struct process *list = malloc(WALK_PROCESSES_MAX * sizeof *list);
+	int found = 0;
+	if (leader <= 1 || !list) {
+		free(list);
+		return 0;
+	}
+	size_t count = list_processes(list);
+	doom(list, count, leader);
+	for (size_t i = 0; i < count; i++)
+		if (list[i].doomed && list[i].pid != leader && age_of(&list[i]) <= younger_ms)
+			found |= kill(list[i].pid, SIGKILL) == 0;
+	free(list);
+	return found;
 }

@@ -19,6 +19,11 @@ enum frame_type {
 	FRAME_STDIN = 3,
 	FRAME_SIGNAL = 4,
 	FRAME_QUERY = 5,
+	FRAME_RESIZE = 6,
+	FRAME_WINDOW = 7,
+	FRAME_LIFE = 8,
+	FRAME_DIAL = 9,
+	FRAME_FILES = 16,
 	FRAME_PONG = 65,
 	FRAME_STARTED = 66,
 	FRAME_START_FAILED = 67,
@@ -26,6 +31,7 @@ enum frame_type {
 	FRAME_SIGNALED = 69,
 	FRAME_UNKNOWN = 70,
 	FRAME_ERROR = 71,
+	FRAME_DIALED = 72,
 	FRAME_PROGRESS = 96,
 	FRAME_EXIT = 97,
 };
@@ -77,10 +83,20 @@ struct error_body {
 	int32_t error_number;
 };
 
+/* Why bytes of a stream were dropped from some offset on. */
+enum drop_reason {
+	DROP_NONE = 0,
+	DROP_LIMIT = 1,    /* the log is as long as it may be */
+	DROP_RELEASED = 2, /* it was held back for a reader, and then no longer */
+	DROP_NO_SPACE = 3, /* the host's disk is full */
+};
+
+/* The log of a stream holds the bytes from `discarded` to `stored`. */
 struct progress_body {
 	char exec[EXEC_ID_BYTES];
-	uint64_t total_out, stored_out, total_err, stored_err;
+	uint64_t total_out, stored_out, discarded_out, total_err, stored_err, discarded_err;
 	uint64_t started_at_ms;
+	uint8_t drop_out, drop_err, zero[6];
 };
 
 struct exit_body {
@@ -88,13 +104,18 @@ struct exit_body {
 	uint64_t ended_at_ms;
 	int32_t wait_status;
 	uint8_t reason, pipes_open;
-	uint16_t zero;
+	uint16_t oom_kills; /* processes of it that the kernel killed for memory, as far as is known */
+};
+
+struct dialed_body {
+	int32_t error_number; /* 0: what follows on this connection is the other side's bytes */
 };
 
 _Static_assert(sizeof(struct started_body) == 16, "STARTED");
 _Static_assert(sizeof(struct start_failed_body) == 40, "START_FAILED");
 _Static_assert(sizeof(struct error_body) == 8, "ERROR");
-_Static_assert(sizeof(struct progress_body) == 72, "PROGRESS");
-_Static_assert(sizeof(struct exit_body) == 88, "EXIT");
+_Static_assert(sizeof(struct progress_body) == 96, "PROGRESS");
+_Static_assert(sizeof(struct exit_body) == 112, "EXIT");
+_Static_assert(sizeof(struct dialed_body) == 4, "DIALED");
 
 #endif

@@ -11,7 +11,7 @@ import { AETHER_LIMITS } from './limits.ts';
 export const HEADER_BYTES = 16;
 const EXEC_ID_BYTES = 32;
 
-export const REQUEST = { ping: 1, start: 2, stdin: 3, signal: 4, query: 5 } as const;
+export const REQUEST = { ping: 1, start: 2, stdin: 3, signal: 4, query: 5, resize: 6, window: 7, life: 8, dial: 9 } as const;
 
 const FRAMES = {
   65: { name: 'pong', bytes: 0 },
@@ -21,17 +21,21 @@ const FRAMES = {
   69: { name: 'signaled', bytes: 1 },
   70: { name: 'unknown', bytes: 0 },
   71: { name: 'error', bytes: 8 },
-  96: { name: 'progress', bytes: 72 },
-  97: { name: 'exit', bytes: 88 },
+  72: { name: 'dialed', bytes: 4 },
+  96: { name: 'progress', bytes: 96 },
+  97: { name: 'exit', bytes: 112 },
 } as const;
 
 /** Longest frame that Aether sends; a reader never holds more of an unfinished one. */
-export const LONGEST_FRAME_BYTES = HEADER_BYTES + 88;
+export const LONGEST_FRAME_BYTES = HEADER_BYTES + 112;
 
-export type StreamCounts = { readonly totalBytes: number; readonly storedBytes: number };
+/** Why bytes of a stream were dropped from some offset on. */
+export type Dropped = 'limit' | 'released' | 'no-space';
+/** The log holds the bytes from `discardedBytes` to `storedBytes`. */
+export type StreamCounts = { readonly totalBytes: number; readonly storedBytes: number; readonly discardedBytes: number; readonly dropped: Dropped | null };
 export type Progress = { readonly execId: ExecId; readonly startedAtMs: number; readonly stdout: StreamCounts; readonly stderr: StreamCounts };
 export type EndReason = 'ended' | 'timeout' | 'oom' | 'killed';
-export type Exit = Progress & { readonly endedAtMs: number; readonly waitStatus: number; readonly reason: EndReason; readonly pipesOpen: boolean };
+export type Exit = Progress & { readonly endedAtMs: number; readonly waitStatus: number; readonly reason: EndReason; readonly pipesOpen: boolean; readonly oomKills: number };
 export type StartFailure = 'user' | 'cwd' | 'not-found' | 'not-executable' | 'known' | 'pids' | 'no-space' | 'other' | 'busy';
 export type Refusal = 'malformed' | 'unknown-exec' | 'stdin-gap' | 'stdin-busy' | 'stdin-closed';
 
@@ -42,12 +46,14 @@ export type Frame = { readonly id: number } & (
   | { readonly type: 'stdin-at'; readonly nextOffset: number }
   | { readonly type: 'signaled'; readonly delivered: boolean }
   | { readonly type: 'error'; readonly refusal: Refusal }
+  | { readonly type: 'dialed'; readonly errno: number }
   | { readonly type: 'progress'; readonly progress: Progress }
   | { readonly type: 'exit'; readonly exit: Exit }
 );
 
 const FAILURES: readonly StartFailure[] = ['user', 'cwd', 'not-found', 'not-executable', 'known', 'pids', 'no-space', 'other', 'busy'];
 const REFUSALS: readonly Refusal[] = ['malformed', 'unknown-exec', 'stdin-gap', 'stdin-busy', 'stdin-closed'];
+const DROPS: readonly (Dropped | null)[] = [null, 'limit', 'released', 'no-space'];
 const REASONS: readonly EndReason[] = ['ended', 'timeout', 'oom', 'killed'];
 
 /** A frame that Aether would never send. */
@@ -74,19 +80,27 @@ const readExecId = (bytes: Buffer, at: number): ExecId => {
   return parsed.data;
 };
 
+const readStream = (bytes: Buffer, at: number, dropped: number): StreamCounts => ({
+  totalBytes: readU64(bytes, at),
+  storedBytes: readU64(bytes, at + 8),
+  discardedBytes: readU64(bytes, at + 16),
+  dropped: pick(DROPS, dropped, 'reason for dropping'),
+});
+
 const readProgress = (bytes: Buffer, at: number): Progress => ({
   execId: readExecId(bytes, at),
-  stdout: { totalBytes: readU64(bytes, at + 32), storedBytes: readU64(bytes, at + 40) },
-  stderr: { totalBytes: readU64(bytes, at + 48), storedBytes: readU64(bytes, at + 56) },
-  startedAtMs: readU64(bytes, at + 64),
+  stdout: readStream(bytes, at + 32, bytes.readUInt8(at + 88)),
+  stderr: readStream(bytes, at + 56, bytes.readUInt8(at + 89)),
+  startedAtMs: readU64(bytes, at + 80),
 });
 
 const readExit = (bytes: Buffer, at: number): Exit => ({
   ...readProgress(bytes, at),
-  endedAtMs: readU64(bytes, at + 72),
-  waitStatus: bytes.readInt32LE(at + 80),
-  reason: pick(REASONS, bytes.readUInt8(at + 84), 'reason'),
-  pipesOpen: bytes.readUInt8(at + 85) !== 0,
+  endedAtMs: readU64(bytes, at + 96),
+  waitStatus: bytes.readInt32LE(at + 104),
+  reason: pick(REASONS, bytes.readUInt8(at + 108), 'reason'),
+  pipesOpen: bytes.readUInt8(at + 109) !== 0,
+  oomKills: bytes.readUInt16LE(at + 110),
 });
 
 /** An exit record file: the body of an EXIT frame. Undefined when it is not one. */
@@ -121,6 +135,8 @@ const parseBody = (type: keyof typeof FRAMES, id: number, bytes: Buffer, at: num
       return { type: 'unknown', id };
     case 71:
       return { type: 'error', id, refusal: pick(REFUSALS, bytes.readUInt16LE(at) - 1, 'refusal') };
+    case 72:
+      return { type: 'dialed', id, errno: bytes.readInt32LE(at) };
     case 96:
       return { type: 'progress', id, progress: readProgress(bytes, at) };
     case 97:

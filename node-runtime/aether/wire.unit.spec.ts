@@ -14,24 +14,28 @@ const frame = (type: number, id: number, body: Buffer): Buffer => {
 };
 
 const exitBody = (): Buffer => {
-  const body = Buffer.alloc(88);
+  const body = Buffer.alloc(112);
   body.write(EXEC_ID, 0);
-  for (const [i, value] of [10, 9, 8, 7, 1_700_000_000_000, 1_700_000_000_500].entries()) body.writeBigUInt64LE(BigInt(value), 32 + 8 * i);
-  body.writeInt32LE(9, 80);
-  body.writeUInt8(1, 84);
-  body.writeUInt8(1, 85);
+  for (const [i, value] of [10, 9, 4, 8, 7, 0, 1_700_000_000_000, 0, 1_700_000_000_500].entries()) body.writeBigUInt64LE(BigInt(value), 32 + 8 * i);
+  body.writeUInt8(1, 88);
+  body.writeUInt8(2, 89);
+  body.writeInt32LE(9, 104);
+  body.writeUInt8(1, 108);
+  body.writeUInt8(1, 109);
+  body.writeUInt16LE(3, 110);
   return body;
 };
 
 const EXIT = {
   execId: EXEC_ID,
-  stdout: { totalBytes: 10, storedBytes: 9 },
-  stderr: { totalBytes: 8, storedBytes: 7 },
+  stdout: { totalBytes: 10, storedBytes: 9, discardedBytes: 4, dropped: 'limit' },
+  stderr: { totalBytes: 8, storedBytes: 7, discardedBytes: 0, dropped: 'released' },
   startedAtMs: 1_700_000_000_000,
   endedAtMs: 1_700_000_000_500,
   waitStatus: 9,
   reason: 'timeout',
   pipesOpen: true,
+  oomKills: 3,
 };
 
 const takeAll = (bytes: Buffer): { frames: Frame[]; taken: number } => {
@@ -68,7 +72,7 @@ describe('takeFrames', () => {
     ['a request', frame(1, 1, Buffer.alloc(0))],
     ['a length that its type does not have', frame(65, 1, Buffer.alloc(1))],
     ['a length of gigabytes, before its body has come', frame(97, 0, Buffer.alloc(0)).fill(0xff, 0, 4)],
-    ['an exec id that is none', frame(97, 0, Buffer.alloc(88))],
+    ['an exec id that is none', frame(97, 0, Buffer.alloc(112))],
     ['a failure code that does not exist', frame(67, 1, Buffer.alloc(40))],
     ['an id beyond what a number holds', frame(65, 0, Buffer.alloc(0)).fill(0xff, 8, 16)],
   ])('refuses %s', (_, hostile) => {
@@ -79,7 +83,7 @@ describe('takeFrames', () => {
 test('a record is the body of EXIT, or none', () => {
   expect(parseExitRecord(exitBody())).toEqual(EXIT);
   expect(parseExitRecord(exitBody().subarray(1))).toBeUndefined();
-  expect(parseExitRecord(Buffer.alloc(88))).toBeUndefined();
+  expect(parseExitRecord(Buffer.alloc(112))).toBeUndefined();
 });
 
 describe('encodeRequest', () => {

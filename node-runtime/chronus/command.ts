@@ -31,7 +31,6 @@ export class Command {
   #started: boolean;
   #startedAt: TimestampMs;
   #ending: Ending | undefined;
-  #oom = false;
 
   constructor(accepted: Accepted, options: { readonly started: boolean; readonly fresh: boolean }) {
     this.accepted = accepted;
@@ -44,7 +43,7 @@ export class Command {
   static ended(entry: JournalEntry, files: ExecFiles): Command {
     const command = new Command(entry.accepted, { started: true, fresh: false });
     const exit = files.exitOf(entry.accepted.execId);
-    if (exit) command.end(exit, entry.oomKills > 0);
+    if (exit) command.end(exit);
     else command.endWithoutRecord(entry.death?.reason ?? 'infra', entry.death?.at ?? entry.accepted.at, files);
     return command;
   }
@@ -97,10 +96,9 @@ export class Command {
   }
 
   /** Comes twice when a background child closes its pipes after the end. */
-  end(exit: Exit, oom: boolean): void {
+  end(exit: Exit): void {
     this.progress(exit);
-    this.#oom ||= oom;
-    this.#ending = endingOf(exit, this.#oom);
+    this.#ending = endingOf(exit);
     this.#wake('end');
   }
 

@@ -31,8 +31,6 @@ const Fact = z.discriminatedUnion('fact', [
   z.object({ v, fact: z.literal('refused'), execId: ExecId }),
   /** Its sandbox was gone before an exit record was written. */
   z.object({ v, fact: z.literal('sandbox_died'), execId: ExecId, at: TimestampMs, reason: z.enum(['expired', 'sandbox_died']).optional() }),
-  /** Killed while the sandbox's count of out-of-memory kills rose to `kills`. */
-  z.object({ v, fact: z.literal('oom'), execId: ExecId, kills: z.number() }),
 ]);
 
 export type Accepted = z.infer<typeof Accepted>;
@@ -40,7 +38,7 @@ export type Fact = z.infer<typeof Fact>;
 export type Death = { readonly at: TimestampMs; readonly reason: 'expired' | 'sandbox_died' };
 
 /** What the journal says of one command. */
-export type JournalEntry = { readonly accepted: Accepted; readonly refused: boolean; readonly death: Death | undefined; readonly oomKills: number };
+export type JournalEntry = { readonly accepted: Accepted; readonly refused: boolean; readonly death: Death | undefined };
 
 const NEW_LINE = 0x0a;
 
@@ -58,11 +56,11 @@ const fold = (facts: Iterable<Fact>): Map<ExecId, JournalEntry> => {
     const known = entries.get(fact.execId);
     if (fact.fact === 'accepted') {
       entries.delete(fact.execId); // a second try moves to the end: order is the order of acceptance
-      entries.set(fact.execId, { accepted: fact, refused: false, death: undefined, oomKills: 0 });
+      entries.set(fact.execId, { accepted: fact, refused: false, death: undefined });
     } else if (known) {
       entries.set(fact.execId, {
         ...known,
-        ...(fact.fact === 'refused' ? { refused: true } : fact.fact === 'sandbox_died' ? { death: { at: fact.at, reason: fact.reason ?? 'sandbox_died' } } : { oomKills: fact.kills }),
+        ...(fact.fact === 'refused' ? { refused: true } : { death: { at: fact.at, reason: fact.reason ?? 'sandbox_died' } }),
       });
     }
   }
@@ -103,22 +101,14 @@ export class Journal {
     return fold(facts).get(execId);
   }
 
-  /** The highest count of out-of-memory kills that was noted, 0 when none was. */
-  highestKills(): number {
-    let highest = 0;
-    for (const fact of this.#facts(this.#read())) if (fact.fact === 'oom') highest = Math.max(highest, fact.kills);
-    return highest;
-  }
-
   /** Replaces the file by what `entries` say: written aside, then renamed. */
   rewrite(entries: Iterable<JournalEntry>): void {
     let text = '';
-    for (const { accepted, refused, death, oomKills } of entries) {
+    for (const { accepted, refused, death } of entries) {
       const { execId } = accepted;
       const facts: Fact[] = [accepted];
       if (refused) facts.push({ v: 1, fact: 'refused', execId });
       if (death) facts.push({ v: 1, fact: 'sandbox_died', execId, ...death });
-      if (oomKills > 0) facts.push({ v: 1, fact: 'oom', execId, kills: oomKills });
       text += facts.map((fact) => `${JSON.stringify(fact)}\n`).join('');
     }
     writeFileSync(`${this.#path}.new`, text, { mode: 0o600 });

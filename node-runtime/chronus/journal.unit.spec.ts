@@ -25,11 +25,11 @@ const accepted = (n: number, change: Partial<Accepted> = {}): Accepted => ({
   outputLimitBytes: 100,
   ...change,
 });
-const entry = (n: number, change = {}) => ({ accepted: accepted(n), refused: false, diedAt: undefined, oomKills: 0, ...change });
+const entry = (n: number, change = {}) => ({ accepted: accepted(n), refused: false, death: undefined, ...change });
 
 test('an empty directory is an empty journal', () => {
   const journal = new Journal(dir);
-  expect([journal.readAll().size, journal.find(idOf(1)), journal.highestKills()]).toEqual([0, undefined, 0]);
+  expect([journal.readAll().size, journal.find(idOf(1))]).toEqual([0, undefined]);
 });
 
 test('facts are folded per command, in the order of acceptance', () => {
@@ -37,11 +37,9 @@ test('facts are folded per command, in the order of acceptance', () => {
   for (const n of [1, 2, 3, 4]) journal.append(accepted(n));
   journal.append({ v: 1, fact: 'refused', execId: idOf(1) });
   journal.append({ v: 1, fact: 'sandbox_died', execId: idOf(2), at: 9 as TimestampMs });
-  journal.append({ v: 1, fact: 'oom', execId: idOf(3), kills: 5 });
   const again = new Journal(dir);
-  expect([...again.readAll().values()]).toEqual([entry(1, { refused: true }), entry(2, { diedAt: 9 }), entry(3, { oomKills: 5 }), entry(4)]);
+  expect([...again.readAll().values()]).toEqual([entry(1, { refused: true }), entry(2, { death: { at: 9, reason: 'sandbox_died' } }), entry(3), entry(4)]);
   expect([1, 2, 3, 4, 5].map((n) => again.find(idOf(n)))).toEqual([...again.readAll().values(), undefined]);
-  expect(again.highestKills()).toBe(5);
 });
 
 test('a second try of a refused command is a fresh one, at the end', () => {
@@ -83,7 +81,7 @@ test('a key that looks like another command’s id misleads nobody', () => {
 test('rewritten, it says the same of what was kept', () => {
   const journal = new Journal(dir);
   for (const n of [1, 2, 3]) journal.append(accepted(n));
-  journal.append({ v: 1, fact: 'oom', execId: idOf(3), kills: 2 });
+  journal.append({ v: 1, fact: 'sandbox_died', execId: idOf(3), at: 2 as TimestampMs, reason: 'expired' });
   const kept = [...journal.readAll().values()].slice(1);
   journal.rewrite(kept);
   journal.append(accepted(4));

@@ -14,7 +14,6 @@ const SIGNAL_NAMES: ReadonlyMap<number, string> = new Map(
 );
 const SIGNAL_MASK = 0x7f;
 const SIGNAL_EXIT_BASE = 128;
-export const SIGKILL = constants.signals.SIGKILL;
 
 /** Whose failure an end is, and whether the same command may be tried again. */
 const BLAME: Record<ExecReason, { readonly fault: Fault; readonly retry: Retry }> = {
@@ -37,17 +36,16 @@ const signalOf = (waitStatus: number): number => waitStatus & SIGNAL_MASK;
 /** What a shell would call the exit code: 128 + n for a death by signal n. */
 const exitCodeOf = (waitStatus: number): number => (signalOf(waitStatus) === 0 ? (waitStatus >> 8) & 0xff : SIGNAL_EXIT_BASE + signalOf(waitStatus));
 
-const reasonOf = ({ reason, waitStatus }: Exit, oom: boolean): ExecReason => {
-  if (oom || reason === 'oom') return 'oom';
+const reasonOf = ({ reason, waitStatus }: Exit): ExecReason => {
+  if (reason === 'oom') return 'oom';
   if (reason === 'timeout') return 'timeout';
   if (reason === 'killed') return 'cancelled';
   return signalOf(waitStatus) === 0 ? 'exited' : 'signaled';
 };
 
-/** `oom`: the sandbox's own counter says so, where the kernel does not count per command. */
-export const endingOf = (exit: Exit, oom: boolean): Ending => {
+export const endingOf = (exit: Exit): Ending => {
   const exitCode = exitCodeOf(exit.waitStatus);
-  const reason = reasonOf(exit, oom);
+  const reason = reasonOf(exit);
   const signal = signalOf(exit.waitStatus);
   const succeeded = reason === 'exited' && exitCode === 0;
   return {
@@ -73,9 +71,6 @@ export const endingWithoutRecord = (reason: Unrecorded, endedAt: TimestampMs): E
   ...BLAME[reason],
   pipesOpen: false,
 });
-
-/** Whether this end may have been the kernel's out-of-memory killer: of the leader, or of a child whose shell passed it on. */
-export const mayBeOutOfMemory = (exit: Exit): boolean => exit.reason === 'ended' && exitCodeOf(exit.waitStatus) === SIGNAL_EXIT_BASE + SIGKILL;
 
 export type Running = { readonly execId: ExecId; readonly startedAt: TimestampMs; readonly stdout: StreamCounts; readonly stderr: StreamCounts };
 

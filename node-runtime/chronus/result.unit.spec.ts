@@ -2,14 +2,16 @@ import { describe, expect, test } from 'vitest';
 import type { ExecId } from '#bus/ids.ts';
 import type { TimestampMs } from '#bus/units.ts';
 import type { Exit } from '../aether/wire.ts';
-import { endingOf, endingWithoutRecord, mayBeOutOfMemory } from './result.ts';
+import { endingOf, endingWithoutRecord } from './result.ts';
 
+const NOTHING = { totalBytes: 0, storedBytes: 0, discardedBytes: 0, dropped: null };
 const exit = (change: Partial<Exit>): Exit => ({
   execId: 'ex-0123456789abcdef01234567' as ExecId,
   startedAtMs: 1,
   endedAtMs: 2,
-  stdout: { totalBytes: 0, storedBytes: 0 },
-  stderr: { totalBytes: 0, storedBytes: 0 },
+  stdout: NOTHING,
+  stderr: NOTHING,
+  oomKills: 0,
   waitStatus: 0,
   reason: 'ended',
   pipesOpen: false,
@@ -30,11 +32,7 @@ describe('endingOf', () => {
     ['killed by request', { waitStatus: 9, reason: 'killed' }, { exitCode: 137, signal: 'KILL', reason: 'cancelled' }],
     ['out of memory, told by the kernel', { waitStatus: 9, reason: 'oom' }, { exitCode: 137, reason: 'oom', fault: 'environment', retry: 'never' }],
   ] as const)('%s', (_, change, expected) => {
-    expect(endingOf(exit(change), false)).toMatchObject(expected);
-  });
-
-  test('out of memory, told by the count of the sandbox', () => {
-    expect(endingOf(exit({ waitStatus: 9 }), true)).toMatchObject({ reason: 'oom', signal: 'KILL', fault: 'environment' });
+    expect(endingOf(exit(change))).toMatchObject(expected);
   });
 });
 
@@ -49,9 +47,3 @@ test('unknown is never 0', () => {
   });
 });
 
-test('only an unexplained SIGKILL may be the out-of-memory killer', () => {
-  expect([exit({ waitStatus: 9 }), exit({ waitStatus: code(137) })].map(mayBeOutOfMemory)).toEqual([true, true]);
-  expect(
-    [exit({}), exit({ waitStatus: 15 }), exit({ waitStatus: 9, reason: 'killed' }), exit({ waitStatus: 9, reason: 'timeout' })].map(mayBeOutOfMemory),
-  ).toEqual([false, false, false, false]);
-});

@@ -94,22 +94,13 @@ export class CommandTable {
   /** Its sandbox is gone. What a record says counts; without one, unknown stays unknown. */
   bury(command: Command, death: Death): void {
     const exit = command.ended ? undefined : this.#files.exitOf(command.execId);
-    if (exit) command.end(exit, false);
+    if (exit) command.end(exit);
     if (!command.ended) {
       this.#write({ v: 1, fact: 'sandbox_died', execId: command.execId, ...death });
       command.endWithoutRecord(death.reason, death.at, this.#files);
     }
     command.sever();
     this.settle(command);
-  }
-
-  noteOutOfMemory(command: Command, kills: number): void {
-    this.#write({ v: 1, fact: 'oom', execId: command.execId, kills });
-  }
-
-  /** The highest count of out-of-memory kills that a command was blamed for. */
-  outOfMemorySeen(): number {
-    return this.#journal.highestKills();
   }
 
   /** Moves a command that is over out of the way. */

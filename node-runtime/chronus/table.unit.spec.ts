@@ -31,7 +31,7 @@ const open = (): CommandTable => new CommandTable(dir, new ExecFiles(dir));
 const write = (name: string): void => writeFileSync(join(dir, name), '');
 /** The exit record of a command that ended with 0. */
 const writeExit = (n: number): void => {
-  const record = Buffer.alloc(88);
+  const record = Buffer.alloc(112);
   record.write(idOf(n));
   writeFileSync(join(dir, `${idOf(n)}.exit`), record);
 };

@@ -2,7 +2,7 @@
  * Starts Aether as the launcher does, on the host's own root file system: socket, exec directory, ready pipe and cgroups
  * by descriptor, PID 1 of fresh user, pid, mount and IPC namespaces. For tests of Aether alone.
  *
- *   aether-stand AETHER SOCKET EXEC_DIR LIFE_SECONDS V2_DIR|- [CGROUP_PROCS…]
+ *   aether-stand AETHER SOCKET EXEC_DIR LIFE_SECONDS V2_DIR|- OOM_FILE|- [CGROUP_PROCS…]
  *
  * V2_DIR holds `aether` and `payload`. Prints Aether's pid when it is ready. Ends, and Aether with it, on end of input, or with Aether.
  */
@@ -25,7 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { UID_BASE = 100000, HIGH_FD = 100 };
+enum { UID_BASE = 100000, HIGH_FD = 100, FIXED_FDS = 5, FIRST_GATE_ARGUMENT = 7 };
 
 static void check(int ok, const char *what)
 {
@@ -68,9 +68,9 @@ static void run_aether(char **argv, int gates, const int *fds)
 	check(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0, "private mounts");
 	check(mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) == 0, "/proc");
 	check(chdir("/") == 0, "/");
-	for (int i = 0; i < 4 + gates; i++)
+	for (int i = 0; i < FIXED_FDS + gates; i++)
 		check(dup2(fds[i], 3 + i) >= 0, "dup2");
-	syscall(SYS_close_range, 7 + gates, ~0u, CLOSE_RANGE_CLOEXEC);
+	syscall(SYS_close_range, 3 + FIXED_FDS + gates, ~0u, CLOSE_RANGE_CLOEXEC);
 	int program = open(argv[1], O_PATH | O_CLOEXEC);
 	check(program >= 0, argv[1]);
 	syscall(SYS_execveat, program, "", args, environment, AT_EMPTY_PATH);
@@ -79,8 +79,8 @@ static void run_aether(char **argv, int gates, const int *fds)
 
 int main(int argc, char **argv)
 {
-	check(argc >= 6, "usage");
-	int ready[2], go[2], fds[24], gates = argc - 6, v2 = strcmp(argv[5], "-") != 0;
+	check(argc >= FIRST_GATE_ARGUMENT, "usage");
+	int ready[2], go[2], fds[24], gates = argc - FIRST_GATE_ARGUMENT, v2 = strcmp(argv[5], "-") != 0;
 	char path[4096], letter = 0, map[64];
 	check(pipe2(ready, O_CLOEXEC) == 0 && pipe2(go, O_CLOEXEC) == 0, "pipe");
 	fds[0] = listen_on(argv[2]);
@@ -88,8 +88,9 @@ int main(int argc, char **argv)
 	fds[2] = high(ready[1]);
 	snprintf(path, sizeof path, "%s/payload", argv[5]);
 	fds[3] = high(v2 ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : open("/dev/null", O_RDWR | O_CLOEXEC));
+	fds[4] = high(strcmp(argv[6], "-") != 0 ? open(argv[6], O_RDONLY | O_CLOEXEC) : open("/dev/null", O_RDONLY | O_CLOEXEC));
 	for (int i = 0; i < gates; i++)
-		fds[4 + i] = high(open(argv[6 + i], O_WRONLY | O_CLOEXEC));
+		fds[FIXED_FDS + i] = high(open(argv[FIRST_GATE_ARGUMENT + i], O_WRONLY | O_CLOEXEC));
 
 	struct clone_args args = {.flags = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC, .exit_signal = SIGCHLD};
 	if (v2) {

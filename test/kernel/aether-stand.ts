@@ -40,8 +40,6 @@ export type Stand = {
   readonly pid: number;
   /** Names of the commands' cgroups that exist now. */
   commandGroups(): string[];
-  /** Out-of-memory kills that the kernel counts for all commands together; needs `memoryMiB`. */
-  oomKills(): Promise<number>;
   /** Resolves when Aether has ended. */
   readonly ended: Promise<unknown>;
   /** Ends Aether and everything in its sandbox, as a crash of the node's kernel would. */
@@ -132,10 +130,8 @@ const removeGroup = async (path: string): Promise<void> => {
   }
 };
 
-const readOomKills = (directory: string): number => {
-  const file = [join(directory, FILES.memory.oom), join(directory, 'memory.events')].find((path) => existsSync(path)) ?? '';
-  return Number(/^oom_kill (\d+)$/m.exec(readFileSync(file, 'utf8'))?.[1]);
-};
+const oomFile = (directory: string): string | undefined =>
+  [join(directory, FILES.memory.oom), join(directory, 'memory.events')].find((path) => existsSync(path));
 
 export const startAether = async (options: StandOptions = {}): Promise<Stand> => {
   const stand = buildStand();
@@ -154,7 +150,7 @@ export const startAether = async (options: StandOptions = {}): Promise<Stand> =>
   const aether = join(dir, 'aether');
   copyFileSync(AETHER, aether);
   chmodSync(aether, 0o711); // unreadable inside: so its process is nobody's to look into there
-  const args = [aether, socketPath, execDir, String(options.lifeSeconds ?? 600), unified ?? '-', ...gates];
+  const args = [aether, socketPath, execDir, String(options.lifeSeconds ?? 600), unified ?? '-', (memory && oomFile(memory.directory)) ?? '-', ...gates];
   const child = spawn(stand, args, { stdio: ['pipe', 'pipe', 'inherit'] });
   const ended = once(child, 'exit');
   const [line] = (await once(createInterface(child.stdout), 'line')) as [string];
@@ -169,7 +165,6 @@ export const startAether = async (options: StandOptions = {}): Promise<Stand> =>
     socketPath,
     pid: Number(line),
     commandGroups: () => (unified ? childGroups(unified) : []),
-    oomKills: async () => readOomKills(memory?.directory ?? ''),
     ended,
     kill,
     stop: async () => {

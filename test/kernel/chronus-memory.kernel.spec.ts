@@ -10,7 +10,7 @@ beforeAll(async () => {
 afterAll(() => stand.stop());
 
 test('out of memory is a reason of its own', async () => {
-  const box = new ChronusUnderTest(stand, { oomKills: stand.oomKills });
+  const box = new ChronusUnderTest(stand);
   const asked = { state: 'ended', reason: 'signaled', signal: 'KILL', exitCode: 137, fault: 'agent' };
   const oom = { state: 'ended', reason: 'oom', fault: 'environment', retry: 'never', exitCode: 137 };
   expect((await box.exec('kill -KILL $$')).exec).toMatchObject(asked);
@@ -19,7 +19,7 @@ test('out of memory is a reason of its own', async () => {
   expect((await box.exec('tail /dev/zero; exit $?', { key: 'child' })).exec).toMatchObject({ ...oom, signal: null });
   box.chronus.close();
 
-  const later = new ChronusUnderTest(stand, { oomKills: stand.oomKills });
+  const later = new ChronusUnderTest(stand);
   expect((await later.exec(['tail', '/dev/zero'], { key: 'leader' })).exec).toMatchObject(oom);
   expect((await later.exec('kill -KILL $$')).exec).toMatchObject(asked);
   later.chronus.close();

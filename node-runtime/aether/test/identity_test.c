@@ -61,13 +61,14 @@ static void missing_files(void)
 {
 	unlink(passwd);
 	unlink(group);
-	CHECK(resolve("root") < 0);
+	CHECK(resolve("nobody") < 0);
+	CHECK(resolve("root") == 0 && identity.uid == 0 && identity.gid == 0 && strcmp(identity.home, "/root") == 0 && strcmp(identity.name, "root") == 0);
 	CHECK(resolve("0") == 0 && identity.uid == 0 && strcmp(identity.home, "/") == 0);
 	CHECK(mkfifo(passwd, 0600) == 0); /* opened for reading, it would wait for a writer for ever */
-	CHECK(resolve("root") < 0);
+	CHECK(resolve("nobody") < 0);
 	unlink(passwd);
 	CHECK(mkdir(passwd, 0700) == 0);
-	CHECK(resolve("root") < 0);
+	CHECK(resolve("nobody") < 0);
 	rmdir(passwd);
 }
 

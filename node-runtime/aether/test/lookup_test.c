@@ -46,14 +46,15 @@ static void failures(void)
 
 static void stat_lines(void)
 {
-	pid_t parent, session;
-	CHECK(walk_parse_stat("12 (sh) S 3 12 7 0 -1", &parent, &session) == 0 && parent == 3 && session == 7);
-	CHECK(walk_parse_stat("12 (a) S 9 9 9 (b) R 3 12 7 0", &parent, &session) == 0 && parent == 3 && session == 7);
-	CHECK(walk_parse_stat("12 (sh", &parent, &session) < 0);
-	CHECK(walk_parse_stat("12 (sh)", &parent, &session) < 0);
-	CHECK(walk_parse_stat("12 (sh) ", &parent, &session) < 0);
-	CHECK(walk_parse_stat("12 (sh) S", &parent, &session) < 0);
-	CHECK(walk_parse_stat("12 (sh) S 3 x 7", &parent, &session) < 0);
+	struct process_stat stat;
+	CHECK(walk_parse_stat("12 (sh) S 3 12 7 0 -1 64 1 2 3 4 5 6 7 8 20 0 1 0 4711 9", &stat) == 0 && stat.parent == 3 && stat.session == 7 && stat.started_ticks == 4711);
+	CHECK(walk_parse_stat("12 (a) S 9 9 9 (b) R 3 12 7 0 -1 64 1 2 3 4 5 6 7 8 20 0 1 0 5 9", &stat) == 0 && stat.parent == 3 && stat.session == 7);
+	CHECK(walk_parse_stat("12 (sh) S 3 12 7 0 -1", &stat) < 0);
+	CHECK(walk_parse_stat("12 (sh", &stat) < 0);
+	CHECK(walk_parse_stat("12 (sh)", &stat) < 0);
+	CHECK(walk_parse_stat("12 (sh) ", &stat) < 0);
+	CHECK(walk_parse_stat("12 (sh) S", &stat) < 0);
+	CHECK(walk_parse_stat("12 (sh) S 3 x 7", &stat) < 0);
 }
 
 static void capabilities(void)
