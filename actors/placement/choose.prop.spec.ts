@@ -10,9 +10,14 @@ import { randomFrom, shuffled } from './random.ts';
 
 const spec = { ...anySpec, limits: { ...anySpec.limits, memoryMiB: 64 as MiB, cpuMillis: 50 as CpuMillis, pids: 16, diskMiB: 40 as MiB } };
 const amount = fc.nat(20_000);
-const capacity = fc.record({ sandboxes: fc.nat(300), memoryMiB: amount, cpuMillis: amount, pids: amount, diskMiB: amount, descriptors: amount }) as fc.Arbitrary<
-  FleetNode['capacity']
->;
+const capacity = fc.record({
+  sandboxes: fc.nat(300),
+  memoryMiB: amount,
+  cpuMillis: amount,
+  pids: amount,
+  diskMiB: amount,
+  descriptors: amount,
+}) as fc.Arbitrary<FleetNode['capacity']>;
 const fleet = fc
   .array(fc.record({ backends: fc.constantFrom(['container' as const], ['microvm' as const], []), capacity, used: capacity }), { maxLength: 40, size: 'max' })
   .map((nodes) => nodes.map((node, i): FleetNode => ({ ...node, edge: `edge-${i}` as EdgeName })));

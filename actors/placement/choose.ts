@@ -28,11 +28,39 @@ type Need = { readonly sandboxes: number; readonly memoryMiB: number; readonly c
 /** A node being filled: `room` sandboxes fit, `taken` were given to it in this choice, `load` is what one more would make it. */
 type Bin = { readonly node: FleetNode; readonly room: number; taken: number; load: number };
 
-/** One node per item, in the order of the items; null where no node has room. */
+/**
+ * One node per item, in the order of the items; null where no node has room.
+ *
+ * Decisions that no beat shows yet are counted first. Where they leave no room, the beats alone decide: what was decided a
+ * moment ago may already have ended, and the Edge has the final say.
+ */
 export const choose = (input: ChooseInput): (EdgeName | null)[] => {
-  const { spec, count } = input;
-  const { memoryMiB, cpuMillis, pids, diskMiB } = spec.limits;
-  const need: Need = { sandboxes: 1, memoryMiB, cpuMillis, pids, diskMiB: diskMiB ?? 0 };
+  const careful = chooseWithin(input);
+  const missing = careful.filter((edge) => edge === null).length;
+  if (missing === 0) return careful;
+  const rest = chooseWithin({ ...input, count: missing, fleet: input.fleet.map((node) => asSeen(node, careful, needOf(input.spec))) });
+  return careful.map((edge) => edge ?? rest.shift() ?? null);
+};
+
+/** The node as its beat shows it, with what this choice has given to it. */
+const asSeen = (node: FleetNode, chosen: readonly (EdgeName | null)[], need: Need): FleetNode => {
+  const taken = chosen.filter((edge) => edge === node.edge).length;
+  const used: Record<string, number> = { ...(node.seen ?? node.used) };
+  for (const d of DIMENSIONS) used[d] = (used[d] ?? 0) + need[d] * taken;
+  return { ...node, used: used as unknown as Capacity };
+};
+
+const needOf = ({ limits: { memoryMiB, cpuMillis, pids, diskMiB } }: SandboxSpec): Need => ({
+  sandboxes: 1,
+  memoryMiB,
+  cpuMillis,
+  pids,
+  diskMiB: diskMiB ?? 0,
+});
+
+const chooseWithin = (input: ChooseInput): (EdgeName | null)[] => {
+  const { count } = input;
+  const need = needOf(input.spec);
   const bins = choosePlaces(input, need);
   fill(bins, count, need);
   const placed = bins.flatMap((bin) => Array.from({ length: bin.taken }, () => bin.node.edge));

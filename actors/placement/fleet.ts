@@ -13,10 +13,24 @@ import type { CpuMillis, MiB, TimestampMs } from '#bus/units.ts';
 import { FLEET_LIMITS } from './limits.ts';
 
 /** A node that may be chosen: fresh and accepting. `used` includes what was decided but not seen in a beat yet. */
-export type FleetNode = { readonly edge: EdgeName; readonly backends: readonly Backend[]; readonly capacity: Capacity; readonly used: Capacity };
+export type FleetNode = {
+  readonly edge: EdgeName;
+  readonly backends: readonly Backend[];
+  readonly capacity: Capacity;
+  readonly used: Capacity;
+  /** What the newest beat itself said; less than `used` where decisions are laid over it. */
+  readonly seen?: Capacity;
+};
 export type FleetView = readonly FleetNode[];
 
-type Decided = { readonly at: TimestampMs; readonly sandboxes: number; readonly memoryMiB: number; readonly cpuMillis: number; readonly pids: number; readonly diskMiB: number };
+type Decided = {
+  readonly at: TimestampMs;
+  readonly sandboxes: number;
+  readonly memoryMiB: number;
+  readonly cpuMillis: number;
+  readonly pids: number;
+  readonly diskMiB: number;
+};
 /** `node` is what `view` shows, made anew only after a beat or a decision. */
 type Known = { beat: Beat; receivedAt: TimestampMs; decided: Decided[]; node: FleetNode };
 
@@ -85,6 +99,7 @@ const nodeOf = ({ edge, backends, capacity, used }: Beat, decided: readonly Deci
   backends,
   capacity,
   used: decided.reduce(laidOver, used),
+  seen: used,
 });
 
 const sum = <T extends Omit<Decided, 'at'>>(a: T, b: Omit<Decided, 'at'>) => ({

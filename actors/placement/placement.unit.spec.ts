@@ -50,6 +50,13 @@ describe('the choice', () => {
     expect(chooseFrom([], 2)).toEqual([null, null]);
   });
 
+  test('decisions that no beat shows yet never turn a create away: they may already have ended, and the Edge has the final say', () => {
+    const fleet = fleetOf(beat(named(1), { capacity: sized(4) }), beat(named(2), { capacity: sized(4), used: sized(4) }));
+    fleet.noteAssigned(named(1), 4, spec, T0);
+    expect(chooseFrom(fleet.view(T0), 3)).toEqual([named(1), named(1), named(1)]);
+    expect(chooseFrom(fleet.view(T0), 5)).toEqual([named(1), named(1), named(1), named(1), null]);
+  });
+
   test('is a function of its seed', () => {
     const view = fleetOf(...Array.from({ length: 50 }, (_, i) => beat(named(i)))).view(T0);
     expect(chooseFrom(view, 1, 7)).toEqual(chooseFrom(view, 1, 7));

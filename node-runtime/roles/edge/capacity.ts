@@ -33,7 +33,7 @@ export const nodeCapacity = (config: Pick<Config, 'dataDir' | 'maxSandboxes' | '
     sandboxes,
     memoryMiB: memoryMiB as MiB,
     cpuMillis: (availableParallelism() * 1_000 * EDGE_LIMITS.cpuOvercommit) as CpuMillis,
-    pids: pidLimit(),
+    pids: pidLimit() * EDGE_LIMITS.pidsOvercommit,
     diskMiB: diskMiB as MiB,
     descriptors,
   };

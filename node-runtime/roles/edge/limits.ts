@@ -14,6 +14,11 @@ export const EDGE_LIMITS = {
   diskOvercommit: 8,
   /** Disk kept for the bus, logs and layers: what 100 sandboxes may keep of output, and room for the event log. */
   diskReserveMiB: 4_096,
+  /**
+   * Processes promised ÷ processes that the kernel can name: limits are upper bounds against fork bombs, few sandboxes have
+   * more than a handful. All sandboxes together are held below the kernel's number by the launcher.
+   */
+  pidsOvercommit: 64,
   /** Memory kept for the host's own processes. */
   memoryReserveMiB: 1_024,
   /** Id ranges: slot × 65,536 + 100,000 must stay below 2³². */
