@@ -45,7 +45,8 @@ int devices_make(uid_t owner, struct fault *fault)
 	char id[16];
 	snprintf(id, sizeof id, "%u", owner);
 	int context = fsopen("tmpfs", FSOPEN_CLOEXEC), mounted = -1;
-	if (context >= 0 && fsconfig(context, FSCONFIG_SET_STRING, "mode", "755", 0) == 0 && fsconfig(context, FSCONFIG_SET_STRING, "uid", id, 0) == 0 &&
+	if (context >= 0 && fsconfig(context, FSCONFIG_SET_STRING, "source", "tmpfs", 0) == 0 &&
+	    fsconfig(context, FSCONFIG_SET_STRING, "mode", "755", 0) == 0 && fsconfig(context, FSCONFIG_SET_STRING, "uid", id, 0) == 0 &&
 	    fsconfig(context, FSCONFIG_SET_STRING, "gid", id, 0) == 0 && fsconfig(context, FSCONFIG_SET_STRING, "size", "64m", 0) == 0 &&
 	    fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == 0)
 		mounted = fsmount(context, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);

@@ -45,6 +45,8 @@ static int mount_new(int root, const char *path, const char *type, const struct 
 	int context = fsopen(type, FSOPEN_CLOEXEC), mounted = -1, point = -1;
 	if (context < 0)
 		return -1;
+	if (fsconfig(context, FSCONFIG_SET_STRING, "source", type, 0) < 0) /* what df and mount show */
+		goto out;
 	for (; options && options->key; options++)
 		if (fsconfig(context, FSCONFIG_SET_STRING, options->key, options->value, 0) < 0)
 			goto out;

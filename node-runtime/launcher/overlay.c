@@ -77,7 +77,7 @@ static void unstage(int count)
  */
 static int configure(int context, int upper, int work)
 {
-	return set_fd_path(context, "upperdir", upper) < 0 || set_fd_path(context, "workdir", work) < 0 ||
+	return fsconfig(context, FSCONFIG_SET_STRING, "source", "overlay", 0) < 0 || set_fd_path(context, "upperdir", upper) < 0 || set_fd_path(context, "workdir", work) < 0 ||
 			       fsconfig(context, FSCONFIG_SET_STRING, "redirect_dir", "on", 0) < 0 ||
 			       fsconfig(context, FSCONFIG_SET_STRING, "metacopy", "off", 0) < 0 ||
 			       fsconfig(context, FSCONFIG_SET_FLAG, "volatile", NULL, 0) < 0 ||
