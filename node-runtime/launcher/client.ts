@@ -33,7 +33,10 @@ export type LaunchSpec = {
 
 /** What a sandbox left when nobody wrote it down; used only when the launcher has no record of the sandbox. */
 export type DestroySpec = { readonly id: string; readonly upper?: string; readonly work?: string; readonly socket?: string };
-export type Launched = { readonly pid: number; /** Clock ticks since boot, as in /proc/<pid>/stat: pid and start name a process for ever. */ readonly startTime: number };
+export type Launched = {
+  readonly pid: number /** Clock ticks since boot, as in /proc/<pid>/stat: pid and start name a process for ever. */;
+  readonly startTime: number;
+};
 /** `pid` 0: nothing runs, but something of it is left to destroy. */
 export type Present = { readonly id: string; readonly pid: number };
 export type SandboxStats = { readonly memoryBytes: number; readonly cpuUsec: number; readonly pids: number; readonly oomKills: number };
@@ -138,7 +141,12 @@ export class LauncherClient {
 
   async stats(id: string): Promise<SandboxStats> {
     const frame = await this.#ask(REQUEST.stats, `stats of ${id}`, [['id', id]]);
-    const [memoryBytes, cpuUsec, pids, oomKills] = ['memoryBytes', 'cpuUsec', 'pids', 'oomKills'].map((key) => numberOf(frame, key)) as [number, number, number, number];
+    const [memoryBytes, cpuUsec, pids, oomKills] = ['memoryBytes', 'cpuUsec', 'pids', 'oomKills'].map((key) => numberOf(frame, key)) as [
+      number,
+      number,
+      number,
+      number,
+    ];
     return { memoryBytes, cpuUsec, pids, oomKills };
   }
 
@@ -182,7 +190,8 @@ export class LauncherClient {
   #ask(type: number, request: string, pairs: readonly Pair[]): Promise<Frame> {
     return new Promise((resolve, reject) => {
       if (this.#closed) throw lost(request);
-      if (this.#pending.size >= LAUNCHER_LIMITS.pendingRequests) throw DsecError.of('OVERLOADED', `${request}: too many requests wait for the launcher; try again later`);
+      if (this.#pending.size >= LAUNCHER_LIMITS.pendingRequests)
+        throw DsecError.of('OVERLOADED', `${request}: too many requests wait for the launcher; try again later`);
       const id = ++this.#lastId;
       const frame = encode(type, id, request, pairs);
       const timer = setTimeout(() => {
@@ -245,4 +254,8 @@ const lost = (request: string): DsecError =>
   DsecError.of('EDGE_UNAVAILABLE', `${request}: the connection to the launcher ended; whether it was done is unknown, repeat it over a new connection`);
 
 const unreachable = (path: string, cause: NodeJS.ErrnoException): DsecError =>
-  DsecError.of('EDGE_UNAVAILABLE', `no launcher listens at ${path} (${cause.code}); start one`, { outcome: 'not_applied', details: { errno: cause.code }, cause });
+  DsecError.of('EDGE_UNAVAILABLE', `no launcher listens at ${path} (${cause.code}); start one`, {
+    outcome: 'not_applied',
+    details: { errno: cause.code },
+    cause,
+  });

@@ -43,4 +43,6 @@ const codeOf = ({ request, code, step, errno }: LauncherRefusal): ErrorCode => {
 };
 
 export const launcherError = (refusal: LauncherRefusal): DsecError =>
-  DsecError.of(codeOf(refusal), `${refusal.request}: ${refusal.message}`, { details: { step: refusal.step, errno: refusal.errno, launcherCode: refusal.code } });
+  DsecError.of(codeOf(refusal), `${refusal.request}: ${refusal.message}`, {
+    details: { step: refusal.step, errno: refusal.errno, launcherCode: refusal.code },
+  });

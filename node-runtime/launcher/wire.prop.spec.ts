@@ -4,7 +4,11 @@ import { encodeFrame, takeFrames } from './wire.ts';
 
 const key = fc.stringMatching(/^[a-zA-Z]{1,12}$/);
 const value = fc.string({ maxLength: 60 }).map((text) => text.replaceAll('\0', ''));
-const request = fc.record({ type: fc.integer({ min: 1, max: 65_535 }), id: fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER }), pairs: fc.array(fc.tuple(key, value), { maxLength: 8 }) });
+const request = fc.record({
+  type: fc.integer({ min: 1, max: 65_535 }),
+  id: fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER }),
+  pairs: fc.array(fc.tuple(key, value), { maxLength: 8 }),
+});
 
 test('frames come back whole, however the stream is cut', () => {
   fc.assert(

@@ -66,7 +66,19 @@ test('before HELLO nothing is done; an unknown request is refused and named', as
   expect(valueOf(await answerTo(socket, encodeFrame(1, 2, [['epoch', 'x']])), 'code')).toBe('EINVAL');
   expect((await answerTo(socket, encodeFrame(1, 3, [['epoch', 9]]))).type).toBe(64);
   for (const type of [0, 13, 64, 65, 999]) expect(valueOf(await answerTo(socket, encodeFrame(type, 4, [])), 'message')).toContain(String(type));
-  for (const type of [2, 3, 5, 6, 7, 8, 9, 11]) expect(valueOf(await answerTo(socket, encodeFrame(type, 5, [['id', '../x'], ['digest', 'y']])), 'code')).toBe('EINVAL');
+  for (const type of [2, 3, 5, 6, 7, 8, 9, 11])
+    expect(
+      valueOf(
+        await answerTo(
+          socket,
+          encodeFrame(type, 5, [
+            ['id', '../x'],
+            ['digest', 'y'],
+          ]),
+        ),
+        'code',
+      ),
+    ).toBe('EINVAL');
   expect(valueOf(await answerTo(socket, encodeFrame(9, 6, [['id', stand.id(99)]])), 'code')).toBe('ENOENT');
   socket.destroy();
 });

@@ -55,7 +55,9 @@ test('writes land in the upper, in the sandbox’s range; deletions are marks of
 
 test('/dev holds Docker’s nodes, a pts of its own, shm and mqueue', async () => {
   expect(await stdout('head -c 3 /dev/zero | wc -c; echo x > /dev/null; head -c 3 /dev/urandom | wc -c')).toBe('3\n3\n');
-  expect(await stdout('ls /dev')).toBe(`${['fd', 'full', 'mqueue', 'null', 'ptmx', 'pts', 'random', 'shm', 'stderr', 'stdin', 'stdout', 'tty', 'urandom', 'zero'].join('\n')}\n`);
+  expect(await stdout('ls /dev')).toBe(
+    `${['fd', 'full', 'mqueue', 'null', 'ptmx', 'pts', 'random', 'shm', 'stderr', 'stdin', 'stdout', 'tty', 'urandom', 'zero'].join('\n')}\n`,
+  );
   expect(await stdout('ls /dev/pts; readlink /dev/ptmx')).toBe('ptmx\npts/ptmx\n');
   expect(await stdout('stat -c %a /dev/shm /tmp /dev/pts/ptmx')).toBe('1777\n1777\n666\n');
   expect((await sandbox.run('echo x > /dev/full')).code).not.toBe(0);

@@ -67,7 +67,10 @@ test('many launches and destroys in flight at once', async () => {
 
 test('two sandboxes never share a range of ids', async () => {
   await stand.client.launch(stand.spec(6));
-  await expect(stand.client.launch(stand.spec(7, { slot: 6 }))).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringContaining(stand.id(6)) });
+  await expect(stand.client.launch(stand.spec(7, { slot: 6 }))).rejects.toMatchObject({
+    code: 'INVALID_ARGUMENT',
+    message: expect.stringContaining(stand.id(6)),
+  });
   await stand.client.destroy({ id: stand.id(6) });
   await stand.client.launch(stand.spec(7, { slot: 6 }));
   await stand.client.destroy({ id: stand.id(7) });
@@ -85,7 +88,10 @@ test('the directories are the sandbox root’s, and go to the trash with it', as
 
 test('a layer that is not mounted is named, before anything is made', async () => {
   const missing = `sha256:${'0'.repeat(64)}`;
-  await expect(stand.client.launch(stand.spec(9, { layers: [missing] }))).rejects.toMatchObject({ code: 'LAYER_NOT_FOUND', message: expect.stringContaining(missing) });
+  await expect(stand.client.launch(stand.spec(9, { layers: [missing] }))).rejects.toMatchObject({
+    code: 'LAYER_NOT_FOUND',
+    message: expect.stringContaining(missing),
+  });
   expect(stand.leftovers()).toEqual([]);
 });
 
@@ -118,7 +124,10 @@ test('an image whose /proc is a link to somewhere is refused, and nothing is mou
     symlinkSync('/etc', join(root, 'proc'));
   });
   await stand.client.mountImage(image.digest, image.path);
-  await expect(stand.client.launch(stand.spec(12, { layers: [image.digest] }))).rejects.toMatchObject({ code: 'START_FAILED', details: { step: 'mount /proc', errno: 'ELOOP' } });
+  await expect(stand.client.launch(stand.spec(12, { layers: [image.digest] }))).rejects.toMatchObject({
+    code: 'START_FAILED',
+    details: { step: 'mount /proc', errno: 'ELOOP' },
+  });
   expect(stand.leftovers()).toEqual([]);
   await stand.client.umountImage(image.digest);
 });
@@ -132,6 +141,9 @@ test('images: mounted once, not unmounted while in use, missing files named', as
   const gone = `sha256:${'1'.repeat(64)}`;
   await expect(stand.client.mountImage(gone, join(stand.dir, 'nothing.erofs'))).rejects.toMatchObject({ code: 'LAYER_NOT_FOUND' });
   writeFileSync(join(stand.dir, 'garbage.erofs'), 'x'.repeat(8_192));
-  await expect(stand.client.mountImage(gone, join(stand.dir, 'garbage.erofs'))).rejects.toMatchObject({ code: 'LAUNCH_FAILED', details: { step: 'mount image' } });
+  await expect(stand.client.mountImage(gone, join(stand.dir, 'garbage.erofs'))).rejects.toMatchObject({
+    code: 'LAUNCH_FAILED',
+    details: { step: 'mount image' },
+  });
   expect(await stand.client.listImages()).toEqual([stand.base.digest]);
 });

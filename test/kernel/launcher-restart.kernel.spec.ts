@@ -108,6 +108,8 @@ test('a second launcher for one directory does not start', async () => {
   const again = await ensureLauncher(stand.options);
   expect(again.info.pid).toBe(stand.client.info.pid);
   again.close();
-  const { status, stderr } = spawnSync(join(stand.options.binDir, 'dsec-launcher'), ['--run', stand.runDir, '--cgroup', stand.cgroupName], { encoding: 'utf8' });
+  const { status, stderr } = spawnSync(join(stand.options.binDir, 'dsec-launcher'), ['--run', stand.runDir, '--cgroup', stand.cgroupName], {
+    encoding: 'utf8',
+  });
   expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringContaining('another launcher serves') });
 });

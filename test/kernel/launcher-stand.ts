@@ -15,10 +15,42 @@ import { ensureLauncher, type LauncherOptions } from '#runtime/launcher/process.
 import { projectRoot } from '#runtime/project-root.ts';
 
 const BUILD = join(projectRoot(), 'build/native');
-const APPLETS = ['sh', 'cat', 'ls', 'id', 'hostname', 'head', 'tail', 'wc', 'ip', 'grep', 'stat', 'sleep', 'true', 'mkdir', 'rm', 'mv', 'touch', 'echo', 'find', 'readlink', 'dd', 'printf', 'test', 'ping'];
+const APPLETS = [
+  'sh',
+  'cat',
+  'ls',
+  'id',
+  'hostname',
+  'head',
+  'tail',
+  'wc',
+  'ip',
+  'grep',
+  'stat',
+  'sleep',
+  'true',
+  'mkdir',
+  'rm',
+  'mv',
+  'touch',
+  'echo',
+  'find',
+  'readlink',
+  'dd',
+  'printf',
+  'test',
+  'ping',
+];
 
 export type Output = { readonly code: number; readonly stdout: string; readonly stderr: string };
-export type TestSandbox = { readonly id: string; readonly pid: number; readonly box: string; run(command: string | readonly string[]): Promise<Output>; start(command: string): Promise<void>; close(): void };
+export type TestSandbox = {
+  readonly id: string;
+  readonly pid: number;
+  readonly box: string;
+  run(command: string | readonly string[]): Promise<Output>;
+  start(command: string): Promise<void>;
+  close(): void;
+};
 
 let made = 0;
 
@@ -107,12 +139,27 @@ export class LauncherStand {
   /** Connects to the Aether of a sandbox that lives. */
   async attach(n: number, pid: number, spec = this.spec(n)): Promise<TestSandbox> {
     const ended = new Map<string, (waitStatus: number) => void>();
-    const aether = await AetherClient.connect(spec.socket, { progress() {}, exit: ({ execId, waitStatus }) => ended.get(execId)?.(waitStatus), startFailed() {}, close() {} });
+    const aether = await AetherClient.connect(spec.socket, {
+      progress() {},
+      exit: ({ execId, waitStatus }) => ended.get(execId)?.(waitStatus),
+      startFailed() {},
+      close() {},
+    });
     if (!aether) throw new Error(`nobody listens at ${spec.socket}`);
     const start = async (execId: ExecId, command: string | readonly string[]): Promise<void> => {
       const argv = typeof command === 'string' ? ['/bin/sh', '-c', command] : command;
       const env = { PATH: '/bin' };
-      await aether.start({ execId, argv, env, cwd: '/', user: 'root', stdin: 'none', stdinBytes: new Uint8Array(), timeoutMs: 30_000, outputLimitBytes: 1 << 20 });
+      await aether.start({
+        execId,
+        argv,
+        env,
+        cwd: '/',
+        user: 'root',
+        stdin: 'none',
+        stdinBytes: new Uint8Array(),
+        timeoutMs: 30_000,
+        outputLimitBytes: 1 << 20,
+      });
     };
     const run = async (command: string | readonly string[]): Promise<Output> => {
       const execId = this.#nextExec();

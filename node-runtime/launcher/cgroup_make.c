@@ -1,0 +1,124 @@
+/* A sandbox's directories, limits and descriptors. */
+#include "cgroup_paths.h"
+#include "files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+enum { CPU_PERIOD_USEC = 100000 };
+
+static int write_v1_limits(const struct hierarchy *hierarchy, const char *id, const struct cgroup_limits *limits)
+{
+	struct cgroup_path path;
+	if (hierarchy->controllers & CONTROL_MEMORY) {
+		unsigned long long bytes = limits->memory_mib << 20;
+		if (write_control_number(hierarchy->fd, below(&path, id, "payload/memory.limit_in_bytes"), bytes) < 0)
+			return -1;
+		/* memory and swap together: no more in all; a kernel without swap accounting has no such file */
+		if (write_control_number(hierarchy->fd, below(&path, id, "payload/memory.memsw.limit_in_bytes"), bytes) < 0 && errno != ENOENT)
+			return -1;
+	}
+	if (hierarchy->controllers & CONTROL_CPU) {
+		if (write_control_number(hierarchy->fd, below(&path, id, "payload/cpu.cfs_period_us"), CPU_PERIOD_USEC) < 0)
+			return -1;
+		if (write_control_number(hierarchy->fd, below(&path, id, "payload/cpu.cfs_quota_us"), limits->cpu_millis * CPU_PERIOD_USEC / 1000) < 0)
+			return -1;
+	}
+	if (hierarchy->controllers & CONTROL_PIDS)
+		return write_control_number(hierarchy->fd, below(&path, id, "payload/pids.max"), limits->pids);
+	return 0;
+}
+
+/* The common ancestor of Aether's group and a command's must be the sandbox's too, or the kernel refuses the move. */
+static int delegate(const struct hierarchy *unified, const char *id, uid_t owner)
+{
+	static const char *const FILES[] = {"cgroup.procs", "payload", "payload/cgroup.procs", "payload/cgroup.threads", "payload/cgroup.subtree_control"};
+	struct cgroup_path path;
+	for (size_t i = 0; i < sizeof FILES / sizeof *FILES; i++)
+		if (fchownat(unified->fd, below(&path, id, FILES[i]), owner, owner, AT_SYMLINK_NOFOLLOW) < 0)
+			return -1;
+	return 0;
+}
+
+int cgroup_make(const struct cgroup_tree *tree, const char *id, uid_t owner, const struct cgroup_limits *limits, struct fault *fault)
+{
+	struct cgroup_path path;
+	for (int i = 0; i < tree->count; i++) {
+		const struct hierarchy *hierarchy = &tree->list[i];
+		if (ensure_dir(hierarchy->fd, id, 0755) < 0 || ensure_dir(hierarchy->fd, below(&path, id, "payload"), 0755) < 0)
+			return fault_errno(fault, "make cgroup");
+		if (tree->layout == CGROUP_V2 && ensure_dir(hierarchy->fd, below(&path, id, "agent"), 0755) < 0)
+			return fault_errno(fault, "make agent cgroup");
+		if (!hierarchy->unified && write_v1_limits(hierarchy, id, limits) < 0)
+			return fault_errno(fault, "set cgroup limits");
+		if (hierarchy->unified && delegate(hierarchy, id, owner) < 0)
+			return fault_errno(fault, "delegate cgroup");
+	}
+	return 0;
+}
+
+static int open_below(const struct hierarchy *hierarchy, const char *id, const char *rest, int flags)
+{
+	struct cgroup_path path;
+	return openat(hierarchy->fd, below(&path, id, rest), flags | O_CLOEXEC);
+}
+
+int cgroup_open_handles(const struct cgroup_tree *tree, const char *id, struct cgroup_handles *handles, struct fault *fault)
+{
+	*handles = (struct cgroup_handles){.birth = -1, .agent_procs = -1, .payload = -1, .oom = -1};
+	const struct hierarchy *unified = unified_of(tree);
+	if (unified) {
+		handles->birth = open_below(unified, id, ".", O_RDONLY | O_DIRECTORY);
+		handles->payload = open_below(unified, id, "payload", O_RDONLY | O_DIRECTORY);
+		if (tree->layout == CGROUP_V2)
+			handles->agent_procs = open_below(unified, id, "agent/cgroup.procs", O_WRONLY);
+		if (handles->birth < 0 || handles->payload < 0 || (tree->layout == CGROUP_V2 && handles->agent_procs < 0))
+			return fault_errno(fault, "open cgroup");
+	}
+	/* under v2 it appears when the controllers are turned on, after Aether's start; there each command is counted alone */
+	if (tree->layout != CGROUP_V2)
+		handles->oom = open_below(with_controller(tree, CONTROL_MEMORY), id, "payload/memory.oom_control", O_RDONLY);
+	for (int i = 0; i < tree->count; i++) {
+		if (tree->list[i].unified)
+			continue;
+		int entry = open_below(&tree->list[i], id, "tasks", O_WRONLY), gate = open_below(&tree->list[i], id, "payload/tasks", O_WRONLY);
+		handles->entries[handles->gate_count] = entry;
+		handles->gates[handles->gate_count++] = gate;
+		if (entry < 0 || gate < 0)
+			return fault_errno(fault, "open cgroup tasks");
+	}
+	return 0;
+}
+
+void cgroup_close_handles(struct cgroup_handles *handles)
+{
+	close_fd(&handles->birth);
+	close_fd(&handles->agent_procs);
+	close_fd(&handles->payload);
+	close_fd(&handles->oom);
+	while (handles->gate_count > 0) {
+		close_fd(&handles->entries[--handles->gate_count]);
+		close_fd(&handles->gates[handles->gate_count]);
+	}
+}
+
+int cgroup_seal(const struct cgroup_tree *tree, const char *id, const struct cgroup_limits *limits, struct fault *fault)
+{
+	if (tree->layout != CGROUP_V2)
+		return 0;
+	const struct hierarchy *unified = &tree->list[0];
+	struct cgroup_path path;
+	char quota[48];
+	snprintf(quota, sizeof quota, "%llu %d", (unsigned long long)limits->cpu_millis * CPU_PERIOD_USEC / 1000, CPU_PERIOD_USEC);
+	if (write_control(unified->fd, below(&path, id, "cgroup.subtree_control"), "+memory +cpu +pids") < 0)
+		return fault_errno(fault, "turn cgroup controllers on");
+	if (write_control_number(unified->fd, below(&path, id, "payload/memory.max"), limits->memory_mib << 20) < 0 ||
+	    write_control(unified->fd, below(&path, id, "payload/cpu.max"), quota) < 0 ||
+	    write_control_number(unified->fd, below(&path, id, "payload/pids.max"), limits->pids) < 0)
+		return fault_errno(fault, "set cgroup limits");
+	/* a running sandbox does not swap; a pause raises this. A kernel without swap has no such file. */
+	if (write_control(unified->fd, below(&path, id, "payload/memory.swap.max"), "0") < 0 && errno != ENOENT)
+		return fault_errno(fault, "set swap limit");
+	return 0;
+}
