@@ -8,7 +8,7 @@ import { createConnection, type Socket } from 'node:net';
 import { DsecError } from '#bus/errors.ts';
 import { launcherError } from './launcher-errors.ts';
 import { LAUNCHER_LIMITS } from './limits.ts';
-import { ANSWER, encodeFrame, type Frame, type Pair, REQUEST, takeFrames, valueOf } from './wire.ts';
+import { ANSWER, encodeFrame, type Frame, type Pair, REQUEST, takeFrames, fieldOf } from './wire.ts';
 
 export type LaunchSpec = {
   readonly id: string;
@@ -81,9 +81,9 @@ export class LauncherClient {
       const frame = await client.#ask(REQUEST.hello, `hello of epoch ${epoch}`, [['epoch', epoch]]);
       client.#info = {
         pid: numberOf(frame, 'pid'),
-        cgroup: valueOf(frame, 'cgroup') as LauncherInfo['cgroup'],
-        erofs: valueOf(frame, 'erofs') as LauncherInfo['erofs'],
-        version: valueOf(frame, 'version') ?? '',
+        cgroup: fieldOf(frame, 'cgroup') as LauncherInfo['cgroup'],
+        erofs: fieldOf(frame, 'erofs') as LauncherInfo['erofs'],
+        version: fieldOf(frame, 'version') ?? '',
       };
       return client;
     } catch (thrown) {
@@ -219,7 +219,7 @@ export class LauncherClient {
     this.#pending.delete(frame.id);
     clearTimeout(pending.timer);
     if (frame.type === ANSWER.ok) return pending.resolve(frame);
-    const [code = '', step = '', errno = '', message = ''] = ['code', 'step', 'errno', 'message'].map((key) => valueOf(frame, key));
+    const [code = '', step = '', errno = '', message = ''] = ['code', 'step', 'errno', 'message'].map((key) => fieldOf(frame, key));
     pending.reject(launcherError({ request: pending.request, code, step, errno, message }));
   }
 
@@ -245,7 +245,7 @@ const encode = (type: number, id: number, request: string, pairs: readonly Pair[
 const valuesOf = (frame: Frame, key: string): string[] => frame.pairs.filter(([k]) => k === key).map(([, value]) => value);
 
 const numberOf = (frame: Frame, key: string): number => {
-  const value = Number(valueOf(frame, key));
+  const value = Number(fieldOf(frame, key));
   if (!Number.isSafeInteger(value)) throw DsecError.of('INTERNAL', `the launcher's answer has no number ${key}; are launcher and Edge of one version?`);
   return value;
 };

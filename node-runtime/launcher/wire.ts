@@ -60,4 +60,4 @@ const parsePairs = (body: Buffer): [string, string][] =>
       return [text.slice(0, equals), text.slice(equals + 1)];
     });
 
-export const valueOf = (frame: Frame, key: string): string | undefined => frame.pairs.find(([k]) => k === key)?.[1];
+export const fieldOf = (frame: Frame, key: string): string | undefined => frame.pairs.find(([k]) => k === key)?.[1];

@@ -5,7 +5,7 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { LauncherClient } from '#runtime/launcher/client.ts';
-import { encodeFrame, takeFrames, valueOf } from '#runtime/launcher/wire.ts';
+import { encodeFrame, takeFrames, fieldOf } from '#runtime/launcher/wire.ts';
 import { LauncherStand } from './launcher-stand.ts';
 
 let stand: LauncherStand;
@@ -62,13 +62,13 @@ test('a launch goes on when its Edge is cut off, and the next Edge gets its answ
 
 test('before HELLO nothing is done; an unknown request is refused and named', async () => {
   const socket = await raw();
-  expect(valueOf(await answerTo(socket, encodeFrame(10, 1, [])), 'code')).toBe('EPOCH');
-  expect(valueOf(await answerTo(socket, encodeFrame(1, 2, [['epoch', 'x']])), 'code')).toBe('EINVAL');
+  expect(fieldOf(await answerTo(socket, encodeFrame(10, 1, [])), 'code')).toBe('EPOCH');
+  expect(fieldOf(await answerTo(socket, encodeFrame(1, 2, [['epoch', 'x']])), 'code')).toBe('EINVAL');
   expect((await answerTo(socket, encodeFrame(1, 3, [['epoch', 9]]))).type).toBe(64);
-  for (const type of [0, 13, 64, 65, 999]) expect(valueOf(await answerTo(socket, encodeFrame(type, 4, [])), 'message')).toContain(String(type));
+  for (const type of [0, 13, 64, 65, 999]) expect(fieldOf(await answerTo(socket, encodeFrame(type, 4, [])), 'message')).toContain(String(type));
   for (const type of [2, 3, 5, 6, 7, 8, 9, 11])
     expect(
-      valueOf(
+      fieldOf(
         await answerTo(
           socket,
           encodeFrame(type, 5, [
@@ -79,7 +79,7 @@ test('before HELLO nothing is done; an unknown request is refused and named', as
         'code',
       ),
     ).toBe('EINVAL');
-  expect(valueOf(await answerTo(socket, encodeFrame(9, 6, [['id', stand.id(99)]])), 'code')).toBe('ENOENT');
+  expect(fieldOf(await answerTo(socket, encodeFrame(9, 6, [['id', stand.id(99)]])), 'code')).toBe('ENOENT');
   socket.destroy();
 });
 
