@@ -11,6 +11,7 @@ import type { RunOptions, WaitOptions } from './run-options.ts';
 import { Sandbox } from './sandbox.ts';
 import { Session } from './session.ts';
 import { connectBus } from './transport/nats-bus.ts';
+import { type SandboxChange, type WatchOptions, watchSandboxes } from './watch.ts';
 
 export type ConnectOptions = ContextOptions & {
   /** How long to wait for a platform that is starting. Milliseconds, default 5,000. */
@@ -92,6 +93,11 @@ export class DsecClient {
       for (const view of page.sandboxes) yield new Sandbox(this.#session, view.state.id, view.state);
       after = page.next;
     }
+  }
+
+  /** Every change of the project's sandboxes from now on, each once; begins with those that are there. */
+  watch(options: WatchOptions = {}): AsyncGenerator<SandboxChange> {
+    return watchSandboxes(this.#session, options);
   }
 
   /** Ends the connection; sandboxes and their commands go on. */

@@ -57,6 +57,14 @@ export const SDK_LIMITS = {
   /** Live commits that one `events()` reader may lag behind before it goes back to reading pages. */
   eventsBuffered: 256,
 
+  /** Live commits that a watch may lag behind before it reads what it missed from the lists. */
+  watchBuffered: 4_096,
+  /** Sandboxes whose newest version a watch remembers: many times a project's live ones. */
+  watchKnown: 131_072,
+  watchPage: 200,
+  /** Losses that leave no gap are found after this long. */
+  watchCatchUpMs: 15_000,
+
   /** Answers of `read` asked for ahead of the reader. */
   readAhead: 4,
   /** Pauses between offers of stdin that nothing was taken of. */

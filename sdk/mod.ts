@@ -1,6 +1,7 @@
 /** The SDK's public surface. Everything else in this folder may change between releases. */
 export { type ConnectOptions, DsecClient, type ListOptions, connect } from './client.ts';
 export { type Context, type Credentials, DEFAULT_CONTEXT_FILE } from './context.ts';
+export type { SandboxChange, WatchOptions } from './watch.ts';
 export type { RunOptions, WaitOptions } from './run-options.ts';
 export type { GroupOptions } from './create/run.ts';
 export { Group, type GroupItem, type GroupProgress } from './group.ts';
@@ -15,4 +16,4 @@ export { StdinWriter } from './exec/stdin-writer.ts';
 export { DsecError, ERRORS, type ErrorCode, type Fault, type Outcome, type Retry, type WireError } from '#bus/errors.ts';
 export type { ExecReason, ExecView } from '#bus/op/schema.ts';
 export type { SandboxState, SandboxStatus } from '#bus/sandbox/state.ts';
-export type { Decision, SandboxView } from '#bus/api/schema.ts';
+export type { Decision, GrantedLives, SandboxView } from '#bus/api/schema.ts';

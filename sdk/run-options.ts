@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { invalid } from '#bus/envelope.ts';
 import { DsecError } from '#bus/errors.ts';
 import { ClientKey, ImageName, LayerDigest } from '#bus/ids.ts';
-import { SPEC_LIMITS, WIRE_LIMITS } from '#bus/limits.ts';
+import { EXEC_LIMITS, SPEC_LIMITS, WIRE_LIMITS } from '#bus/limits.ts';
 import { Backend, Env, InitUser, Labels, NetworkRules, type SandboxRequest } from '#bus/sandbox/spec.ts';
 import { SDK_LIMITS } from './limits.ts';
 
@@ -31,10 +31,22 @@ const RunOptionsSchema = z.strictObject({
   memoryLimitMb: between('MiB', SPEC_LIMITS.memoryMiBMin, SPEC_LIMITS.memoryMiBMax).int('must be a whole number of MiB').optional(),
   /** Cores, in thousandths: 0.5 is half a core. */
   cpuCoresLimit: between('cores', SPEC_LIMITS.cpuMillisMin / 1_000, SPEC_LIMITS.cpuMillisMax / 1_000).optional(),
+  /** MiB of swap beside the memory, where the node has swap; 0 when absent. */
+  swapLimitMb: between('MiB', 0, SPEC_LIMITS.memoryMiBMax).int('must be a whole number of MiB').optional(),
+  /** Share of the CPU on a busy node; 100 when absent, 200 gets twice as much. */
+  cpuWeight: between('shares', SPEC_LIMITS.cpuWeightMin, SPEC_LIMITS.cpuWeightMax).int('must be a whole number').optional(),
   /** Processes and threads. */
   pidsLimit: between('processes', SPEC_LIMITS.pidsMin, SPEC_LIMITS.pidsMax).int('must be a whole number').optional(),
+  /** MiB that the sandbox may write; beyond it the disk is full inside. The node's free space when absent. */
+  diskLimitMb: between('MiB', SPEC_LIMITS.diskMiBMin, SPEC_LIMITS.diskMiBMax).int('must be a whole number of MiB').optional(),
+  /** Files that one process may have open. */
+  openFilesLimit: between('files', SPEC_LIMITS.openFilesMin, SPEC_LIMITS.openFilesMax).int('must be a whole number').optional(),
+  /** Bytes kept of each output stream of a command that names no limit of its own. */
+  outputLimitBytes: between('bytes', 0, EXEC_LIMITS.outputBytesMax).int('must be a whole number of bytes').optional(),
   /** Seconds without any command until the sandbox is stopped; null for no idle limit. */
   ttlRunningStop: seconds.nullable().optional(),
+  /** Seconds that it may run without a pause; null for no such limit. */
+  ttlRunning: seconds.nullable().optional(),
   /** Seconds from creation until the sandbox is stopped, whatever it does. */
   ttlTotal: seconds.optional(),
   /** Destination → may it be reached. What no rule names cannot be reached. */
@@ -70,8 +82,13 @@ export const orderOf = (options: RunOptions): Order => {
       memoryMiB: o.memoryLimitMb,
       cpuMillis: o.cpuCoresLimit === undefined ? undefined : Math.round(o.cpuCoresLimit * 1_000),
       pids: o.pidsLimit,
+      swapMiB: o.swapLimitMb,
+      cpuWeight: o.cpuWeight,
+      diskMiB: o.diskLimitMb,
+      openFiles: o.openFilesLimit,
+      outputBytes: o.outputLimitBytes,
     }),
-    lives: withoutUndefined({ totalMs: toMs(o.ttlTotal), idleMs: o.ttlRunningStop === null ? null : toMs(o.ttlRunningStop) }),
+    lives: withoutUndefined({ totalMs: toMs(o.ttlTotal), runningMs: toMs(o.ttlRunning), idleMs: toMs(o.ttlRunningStop) }),
     networkRules: o.networkRules,
     initUser: o.initUser,
     env: o.env,
@@ -82,7 +99,7 @@ export const orderOf = (options: RunOptions): Order => {
   return { spec: spec as z.input<typeof SandboxRequest>, key: o.key };
 };
 
-const toMs = (value: number | undefined): number | undefined => (value === undefined ? undefined : Math.round(value * 1_000));
+const toMs = <T extends null | undefined>(value: number | T): number | T => (typeof value === 'number' ? Math.round(value * 1_000) : value);
 
 const withoutUndefined = <T>(record: T): T =>
   record !== null && typeof record === 'object' && !Array.isArray(record)

@@ -24,6 +24,12 @@ test('the options of the paper become the wire’s units', () => {
     memoryLimitMb: 4_096,
     cpuCoresLimit: 0.5,
     pidsLimit: 128,
+    swapLimitMb: 64,
+    cpuWeight: 200,
+    diskLimitMb: 512,
+    openFilesLimit: 256,
+    outputLimitBytes: 4_096,
+    ttlRunning: 60,
     ttlRunningStop: 300,
     ttlTotal: 1.5,
     networkRules: { npm: false, pypi: true },
@@ -35,15 +41,19 @@ test('the options of the paper become the wire’s units', () => {
   expect(key).toBe('k');
   expect(SandboxRequest.parse(spec)).toMatchObject({
     image: 'debian',
-    limits: { memoryMiB: 4_096, cpuMillis: 500, pids: 128 },
-    lives: { totalMs: 1_500, idleMs: 300_000 },
+    limits: { memoryMiB: 4_096, swapMiB: 64, cpuMillis: 500, cpuWeight: 200, pids: 128, diskMiB: 512, openFiles: 256, outputBytes: 4_096 },
+    lives: { totalMs: 1_500, runningMs: 60_000, idleMs: 300_000 },
     networkRules: { npm: false, pypi: true },
     backend: 'container',
   });
 });
 
 test('what is undefined is absent, and null is no idle limit', () => {
-  expect(orderOf({ image: 'debian', env: undefined, ttlRunningStop: null }).spec).toEqual({ image: 'debian', limits: {}, lives: { idleMs: null } });
+  expect(orderOf({ image: 'debian', env: undefined, ttlRunning: null, ttlRunningStop: null }).spec).toEqual({
+    image: 'debian',
+    limits: {},
+    lives: { runningMs: null, idleMs: null },
+  });
 });
 
 describe('refused, naming the field', () => {
@@ -56,6 +66,11 @@ describe('refused, naming the field', () => {
     ['memoryLimitMb', { memoryLimitMb: Number.NaN }],
     ['cpuCoresLimit', { cpuCoresLimit: 0 }],
     ['pidsLimit', { pidsLimit: 1 }],
+    ['diskLimitMb', { diskLimitMb: 1 }],
+    ['cpuWeight', { cpuWeight: 0 }],
+    ['openFilesLimit', { openFilesLimit: 1 }],
+    ['outputLimitBytes', { outputLimitBytes: -1 }],
+    ['ttlRunning', { ttlRunning: 0 }],
     ['ttlRunningStop', { ttlRunningStop: 0 }],
     ['ttlTotal', { ttlTotal: 8 * 24 * 3_600 }],
     ['initUser', { initUser: 'root\n' }],

@@ -17,6 +17,11 @@ import { type Goal, type SettleOptions, commandAndSettle } from './transition.ts
 import { randomKey } from './transport/clock.ts';
 
 type Keyed = { readonly key?: string | undefined };
+export type NewLives = {
+  readonly ttlTotal?: number | undefined;
+  readonly ttlRunning?: number | null | undefined;
+  readonly ttlRunningStop?: number | null | undefined;
+};
 
 export class Sandbox {
   readonly id: SandboxId;
@@ -109,13 +114,20 @@ export class Sandbox {
     return { snapshotId, layer };
   }
 
-  /** New lives in seconds, counted from now: `ttlTotal` absolute, `ttlRunningStop` since the newest command (null: none). */
-  async extend(lives: { readonly ttlTotal?: number | undefined; readonly ttlRunningStop?: number | null | undefined }, options: Keyed = {}): Promise<Decision> {
+  /**
+   * New lives in seconds, counted from now: `ttlTotal` until it ends whatever it does, `ttlRunning` without a pause,
+   * `ttlRunningStop` without a command; null takes a limit away. The answer's `lives` say what was granted, in absolute time.
+   * LIMIT_OUT_OF_RANGE above the platform's longest life, INVALID_STATE or SANDBOX_ENDED when its end came first.
+   */
+  async extend(lives: NewLives, options: Keyed = {}): Promise<Decision> {
     const totalMs = lifeMs('ttlTotal', lives.ttlTotal);
-    const idleMs = lives.ttlRunningStop === null ? null : lifeMs('ttlRunningStop', lives.ttlRunningStop);
-    if (totalMs === undefined && idleMs === undefined)
-      throw DsecError.of('INVALID_ARGUMENT', 'lives: name ttlTotal, ttlRunningStop or both', { details: { fields: ['ttlTotal', 'ttlRunningStop'] } });
-    const wire = { ...(totalMs === undefined ? {} : { totalMs }), ...(idleMs === undefined ? {} : { idleMs }) };
+    const runningMs = lifeMs('ttlRunning', lives.ttlRunning);
+    const idleMs = lifeMs('ttlRunningStop', lives.ttlRunningStop);
+    const wire = Object.fromEntries(Object.entries({ totalMs, runningMs, idleMs }).filter(([, value]) => value !== undefined));
+    if (Object.keys(wire).length === 0) {
+      const fields = ['ttlTotal', 'ttlRunning', 'ttlRunningStop'];
+      throw DsecError.of('INVALID_ARGUMENT', `lives: name at least one of ${fields.join(', ')}`, { details: { fields } });
+    }
     return this.#session.api.call('extend', { id: this.id, key: (options.key ?? randomKey()) as ClientKey, ...wire });
   }
 
@@ -150,10 +162,10 @@ export class Sandbox {
   }
 }
 
-const lifeMs = (field: string, value: number | undefined): DurationMs | undefined => {
-  if (value === undefined) return undefined;
+const lifeMs = <T extends null | undefined>(field: string, value: number | T): DurationMs | T => {
+  if (typeof value !== 'number') return value;
   const ms = Math.round(value * 1_000);
-  if (Number.isFinite(ms) && ms >= SPEC_LIMITS.lifeMsMin && ms <= SPEC_LIMITS.lifeMsMax) return ms as DurationMs;
+  if (ms >= SPEC_LIMITS.lifeMsMin && ms <= SPEC_LIMITS.lifeMsMax) return ms as DurationMs;
   const range = `${SPEC_LIMITS.lifeMsMin / 1_000} to ${SPEC_LIMITS.lifeMsMax / 1_000} seconds`;
-  throw DsecError.of('INVALID_ARGUMENT', `${field}: must be ${range}`, { details: { fields: [field] } });
+  throw DsecError.of(ms > SPEC_LIMITS.lifeMsMax ? 'LIMIT_OUT_OF_RANGE' : 'INVALID_ARGUMENT', `${field}: must be ${range}`, { details: { fields: [field] } });
 };

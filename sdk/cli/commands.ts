@@ -2,10 +2,12 @@
 import type { Command } from 'commander';
 import { registerExec, registerLogs, registerPs } from './commands/exec.ts';
 import { registerLifecycle } from './commands/lifecycle.ts';
+import { registerExtend } from './commands/extend.ts';
 import { registerEvents, registerGet, registerLs } from './commands/look.ts';
 import { registerRun } from './commands/run.ts';
+import { registerWatch } from './commands/watch.ts';
 
-/** Adds `run exec ls get logs ps stop delete pause resume events` to `program`. */
+/** Adds `run exec ls get logs ps stop delete pause resume extend events watch` to `program`. */
 export const registerClientCommands = (program: Command): void => {
   program.enablePositionalOptions(); // so that the options of a command that runs in a sandbox are left alone
   registerRun(program);
@@ -15,5 +17,7 @@ export const registerClientCommands = (program: Command): void => {
   registerLogs(program);
   registerPs(program);
   registerLifecycle(program);
+  registerExtend(program);
   registerEvents(program);
+  registerWatch(program);
 };

@@ -44,11 +44,13 @@ describe('SandboxProjection', () => {
     return { kind: 'commit', stored: aSandboxCommit(n, version, sequence, part) };
   };
   const apply = (...entries: ProjectionEntry[]) => projection.apply(SHARD, entries, NOW);
-  const list = (part: { labels?: Record<string, string>; statuses?: SandboxStatus[]; after?: string; limit?: number; project?: string } = {}) =>
+  type Query = { labels?: Record<string, string>; statuses?: SandboxStatus[]; changedAfter?: Record<string, number>; after?: string; limit?: number; project?: string };
+  const list = (part: Query = {}) =>
     projection.list({
       project: (part.project ?? 'alpha') as ProjectName,
       labels: part.labels ?? {},
       statuses: part.statuses ?? [],
+      changedAfter: part.changedAfter ?? {},
       after: part.after,
       limit: part.limit ?? 100,
     });
@@ -127,6 +129,14 @@ describe('SandboxProjection', () => {
       expect(ids(list({ statuses: ['paused', 'failed'] }))).toEqual([2, 3].map((n) => sandboxId(n)));
       expect(ids(list({ labels: { suite: 'none' } }))).toEqual([]);
       expect(ids(list({ project: 'beta' }))).toEqual([sandboxId(4)]);
+    });
+
+    test('gives what has changed since, and all of a shard that is not asked about', () => {
+      apply(commit(1, 1), commit(2, 1, { labels: { suite: 'a' } }), commit(3, 1), commit(1, 2));
+      expect(ids(list({ changedAfter: { [SHARD]: 2 } }))).toEqual([1, 3].map((n) => sandboxId(n)));
+      expect(ids(list({ changedAfter: { [SHARD]: 1 }, labels: { suite: 'a' } }))).toEqual([sandboxId(2)]);
+      expect(ids(list({ changedAfter: { [SHARD]: 4 } }))).toEqual([]);
+      expect(ids(list({ changedAfter: { z: 4 } }))).toEqual([1, 2, 3].map((n) => sandboxId(n)));
     });
 
     test.each([{ labels: {} }, { labels: { suite: 'a' } }])('pages through everything in id order, with $labels', ({ labels }) => {

@@ -59,9 +59,7 @@ const fieldsOf = (s: SandboxState): readonly (readonly unknown[])[] => [
   ['layers', s.spec.layers.length],
   ['backend', s.spec.backend],
   ['node', s.edge],
-  ['memory', `${s.spec.limits.memoryMiB} MiB`],
-  ['cpus', s.spec.limits.cpuMillis / 1_000],
-  ['pids', s.spec.limits.pids],
+  ...limitsOf(s.spec.limits),
   ['user', s.spec.initUser],
   ['hostname', s.spec.hostname],
   [
@@ -73,9 +71,22 @@ const fieldsOf = (s: SandboxState): readonly (readonly unknown[])[] => [
   ['started', time(s.startedAt)],
   ['ended', time(s.endedAt)],
   ['total life ends', time(s.totalDeadlineAt)],
-  ['idle life', s.spec.lives.idleMs === null ? 'none' : span(s.spec.lives.idleMs)],
+  ['running life', lifeOf(s.spec.lives.runningMs, s.runningDeadlineAt)],
+  ['idle life', lifeOf(s.spec.lives.idleMs, null)],
   ...(s.snapshots.length > 0 ? [['snapshots', s.snapshots.join(', ')]] : []),
 ];
+
+const limitsOf = (l: SandboxState['spec']['limits']): readonly (readonly unknown[])[] => [
+  ['memory', `${l.memoryMiB} MiB, ${l.swapMiB === 0 ? 'no' : `${l.swapMiB} MiB of`} swap`],
+  ['cpus', `${l.cpuMillis / 1_000}, weight ${l.cpuWeight}`],
+  ['pids', l.pids],
+  ['disk', l.diskMiB === null ? 'what the node has free' : `${l.diskMiB} MiB`],
+  ['open files', l.openFiles ?? 'what the node gives'],
+  ['output', `${l.outputBytes} bytes per stream of a command`],
+];
+
+const lifeOf = (lifeMs: number | null, endsAt: number | null): string =>
+  lifeMs === null ? 'none' : endsAt === null ? span(lifeMs) : `${span(lifeMs)}, ends ${time(endsAt)}`;
 
 type EventsFlags = CommonFlags & { readonly follow?: boolean };
 

@@ -23,7 +23,13 @@ type Flags = CommonFlags & {
   readonly memory?: string;
   readonly cpus?: string;
   readonly pids?: string;
+  readonly disk?: string;
+  readonly swap?: string;
+  readonly cpuWeight?: string;
+  readonly openFiles?: string;
+  readonly outputLimit?: string;
   readonly ttl?: string;
+  readonly ttlRunning?: string;
   readonly idle?: string;
   readonly allow?: string[];
   readonly deny?: string[];
@@ -52,7 +58,13 @@ export const registerRun = (program: Cli): void => {
     .option('-m, --memory <MiB>', 'hard memory limit')
     .option('-c, --cpus <cores>', 'CPU limit, such as 0.5')
     .option('--pids <n>', 'limit of processes and threads')
+    .option('--disk <MiB>', 'limit of what it may write')
+    .option('--swap <MiB>', 'swap beside the memory')
+    .option('--cpu-weight <n>', 'share of a busy node, 1 to 10000; 100 is usual')
+    .option('--open-files <n>', 'files that one process may have open')
+    .option('--output-limit <bytes>', 'output kept of each stream of a command')
     .option('--ttl <seconds>', 'life in total, from creation')
+    .option('--ttl-running <seconds>', 'how long it may run without a pause')
     .option('--idle <seconds>', 'stop it after this long without a command')
     .option('--allow <destination>', 'network destination that may be reached; repeatable', collect)
     .option('--deny <destination>', 'network destination that may not be reached; repeatable', collect)
@@ -137,7 +149,13 @@ const optionsOf = (image: string, flags: Flags): RunOptions => {
     memoryLimitMb: numberOf('memory', flags.memory),
     cpuCoresLimit: numberOf('cpus', flags.cpus),
     pidsLimit: numberOf('pids', flags.pids),
+    diskLimitMb: numberOf('disk', flags.disk),
+    swapLimitMb: numberOf('swap', flags.swap),
+    cpuWeight: numberOf('cpu-weight', flags.cpuWeight),
+    openFilesLimit: numberOf('open-files', flags.openFiles),
+    outputLimitBytes: numberOf('output-limit', flags.outputLimit),
     ttlTotal: numberOf('ttl', flags.ttl),
+    ttlRunning: numberOf('ttl-running', flags.ttlRunning),
     ttlRunningStop: numberOf('idle', flags.idle),
     networkRules: rules.length > 0 ? Object.fromEntries(rules) : undefined,
     initUser: flags.user,
