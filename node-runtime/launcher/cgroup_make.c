@@ -18,6 +18,11 @@ static int write_v1_limits(const struct hierarchy *hierarchy, const char *id, co
 		/* memory and swap together: no more in all; a kernel without swap accounting has no such file */
 		if (write_control_number(hierarchy->fd, below(&path, id, "payload/memory.memsw.limit_in_bytes"), bytes) < 0 && errno != ENOENT)
 			return -1;
+		unsigned long long sockets = limits->memory_mib / SOCKET_MEMORY_DIVISOR;
+		if (sockets < SOCKET_MEMORY_MIB_MIN)
+			sockets = SOCKET_MEMORY_MIB_MIN;
+		if (write_control_number(hierarchy->fd, below(&path, id, "payload/memory.kmem.tcp.limit_in_bytes"), sockets << 20) < 0 && errno != ENOENT)
+			return -1;
 	}
 	if (hierarchy->controllers & CONTROL_CPU) {
 		if (write_control_number(hierarchy->fd, below(&path, id, "payload/cpu.cfs_period_us"), CPU_PERIOD_USEC) < 0)

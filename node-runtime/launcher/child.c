@@ -120,7 +120,7 @@ static int bring_loopback_up(void)
 
 static int make_session(void)
 {
-	struct rlimit files, none = {0, 0};
+	struct rlimit files, none = {CORE_BYTES_NONE, CORE_BYTES_NONE};
 	if (setsid() < 0 || getrlimit(RLIMIT_NOFILE, &files) < 0)
 		return -1;
 	if (files.rlim_max > NOFILE_MAX)

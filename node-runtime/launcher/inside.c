@@ -2,6 +2,7 @@
 
 #include "beneath.h"
 #include "files.h"
+#include "limits.h"
 #include "names.h"
 
 #include <errno.h>
@@ -72,8 +73,9 @@ static const char *const HIDDEN_FILES[] = {
 	"kcore", "keys", "timer_list", "sched_debug", "latency_stats", "kpagecount", "kpageflags", "kpagecgroup", "interrupts",
 };
 static const char *const HIDDEN_DIRECTORIES[] = {"acpi", "asound", "scsi"};
-static const char *const READ_ONLY[] = {"bus", "fs", "irq", "sys", "sysrq-trigger"};
-static const char *const HIDDEN_SYS[] = {"firmware", "devices/virtual/powercap"};
+static const char *const READ_ONLY[] = {"bus", "fs", "irq", "pressure", "sys", "sysrq-trigger"};
+/* The last one names the host's files behind its loop devices. */
+static const char *const HIDDEN_SYS[] = {"firmware", "devices/virtual/powercap", "devices/virtual/block"};
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
@@ -122,9 +124,10 @@ static int protect_proc(int proc, int dev, int *empty)
 
 static int mount_below_dev(int dev, uint64_t memory_mib, enum child_step *step)
 {
-	char size[32];
+	char size[32], terminals[16];
+	snprintf(terminals, sizeof terminals, "%d", TERMINALS_MAX);
 	snprintf(size, sizeof size, "%lluk", (unsigned long long)memory_mib * 512); /* half of the limit, as a tmpfs takes of a machine */
-	const struct option pts[] = {{"ptmxmode", "0666"}, {"mode", "0620"}, {"gid", "5"}, {NULL, NULL}};
+	const struct option pts[] = {{"ptmxmode", "0666"}, {"mode", "0620"}, {"gid", "5"}, {"max", terminals}, {NULL, NULL}};
 	const struct option shm[] = {{"mode", "1777"}, {"size", size}, {NULL, NULL}};
 	*step = STEP_DEV_PTS;
 	int fd = mount_new(dev, "pts", "devpts", pts, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);

@@ -48,8 +48,15 @@ enum {
 	ID_RANGE_FIRST = 100000,
 	ID_RANGE_SIZE = 65536,
 	SLOT_MAX = 65533,
+	/* A host has 4,096 terminals less a reserve, for all its sandboxes together. */
+	TERMINALS_MAX = 128,
 	/* Descriptors a sandbox may open: enough for servers, not so many that programs which close all of them crawl. */
 	NOFILE_MAX = 65536,
+	/* The one limit for core files at which Linux neither writes one nor starts the helper that core_pattern names. */
+	CORE_BYTES_NONE = 1,
+	/* v1 counts the buffers of sockets apart: so much of the memory limit on top of it, and at least what a few busy connections need. */
+	SOCKET_MEMORY_DIVISOR = 4,
+	SOCKET_MEMORY_MIB_MIN = 8,
 };
 
 #endif

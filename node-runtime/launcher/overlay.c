@@ -110,7 +110,7 @@ static int create(const struct lowers *lowers, bool staged, int upper, int work,
 	if (staged && fchdir(launcher.stage_fd) < 0)
 		fault_errno(fault, "enter stage");
 	else if ((staged ? set_staged_lowers(context, lowers) : set_lowers(context, lowers)) < 0 || configure(context, upper, work) < 0 ||
-		 (result = fsmount(context, FSMOUNT_CLOEXEC, 0)) < 0)
+		 (result = fsmount(context, FSMOUNT_CLOEXEC, MOUNT_ATTR_NODEV)) < 0) /* an image may hold device nodes */
 		overlay_fault(context, fault);
 	close_fd(&context);
 	if (staged) {
