@@ -54,7 +54,8 @@ static void set_limits(void)
 		(void)setrlimit(RLIMIT_NOFILE, &limit); /* lowering a soft limit is always allowed */
 	}
 	if (getrlimit(RLIMIT_CORE, &limit) == 0) {
-		limit.rlim_cur = 0; /* a core file would eat the sandbox's disk; a program may raise it again */
+		/* a core file would eat the sandbox's disk; and at 0 a core_pattern's helper would still run, as the host's root */
+		limit.rlim_cur = limit.rlim_max < CORE_BYTES_NONE ? limit.rlim_max : CORE_BYTES_NONE;
 		(void)setrlimit(RLIMIT_CORE, &limit);
 	}
 }

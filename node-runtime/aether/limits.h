@@ -48,6 +48,8 @@ enum {
 	GATES_MAX = 16,
 	/* Soft limit of descriptors in a command: select(2) in old programs breaks above. */
 	COMMAND_NOFILE_SOFT = 1024,
+	/* The one limit for core files at which Linux neither writes one nor starts the helper that core_pattern names. */
+	CORE_BYTES_NONE = 1,
 	/* Bytes of one DATA or CHUNK frame: the data plane's chunk. */
 	FILE_CHUNK_BYTES = 256 * 1024,
 	/* A chunk, or a request with two paths. */
