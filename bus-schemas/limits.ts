@@ -72,6 +72,23 @@ export const EXEC_LIMITS = {
   /** One long poll; the client asks again. Shorter than every time-out on the way. */
   longPollMs: 20_000,
   timeoutMsMax: 7 * 24 * 3_600_000,
+  /** The kernel keeps 16 bits of a terminal's rows and columns. */
+  terminalLinesMax: 65_535,
+  /** A reader's credit on a stream ends this long after its last word. */
+  creditMs: 15_000,
+  /** How long a full log waits for a first reader: from the command's start, and again from the return of its Edge. */
+  firstCreditMs: 30_000,
+  /** Output of an ended command is kept this long, and its result as long as the sandbox's record; then OUTPUT_EXPIRED. */
+  outputRetentionMs: 3_600_000,
+  /** Beyond this much kept output of ended commands in one sandbox, the oldest goes early. */
+  outputKeptBytes: 1024 * 1024 * 1024,
   /** Commands known per sandbox before the oldest finished ones are forgotten. */
   journalEntries: 100_000,
+} as const;
+
+export const FILE_LIMITS = {
+  /** One long poll of a stream; the client asks again. */
+  longPollMs: 20_000,
+  /** A session of which nothing is asked for this long is closed. */
+  sessionIdleMs: 60_000,
 } as const;

@@ -108,7 +108,7 @@ const edgeState = {
 const create = { type: 'CreateSandbox', requestId, index: 0, attempt: 0, spec, slot: 7, generation: 3 };
 const assignment = { index: 0, attempt: 0, edge: 'edge-1', sandboxId };
 const place = { type: 'PlaceSandboxes', project: 'acme', key: 'job-7/step-1', requestId, bodyHash: 'b0d1', count: 2, spec, deadlineAt: later };
-const summary = { totalBytes: 10, storedBytes: 8, truncated: true };
+const summary = { totalBytes: 10, storedBytes: 8, discardedBytes: 2, truncated: true, dropped: 'limit' };
 const exec = {
   execId,
   state: 'ended',
@@ -120,8 +120,10 @@ const exec = {
   fault: 'agent',
   retry: 'never',
   stdout: summary,
-  stderr: { totalBytes: 0, storedBytes: 0, truncated: false },
+  stderr: { totalBytes: 0, storedBytes: 0, discardedBytes: 0, truncated: false, dropped: null },
   pipesOpen: false,
+  oomKills: 1,
+  terminal: false,
 };
 const view = { version: 2, streamSequence: 9, state: sandboxState };
 const commit = {
@@ -312,7 +314,7 @@ export const SAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>>
     'events.response': { commits: [{ ...commit, streamSequence: 9 }], more: false },
   },
   op: {
-    'exec.request': { v: 1, key: 'k', argv: ['ls', '-l'], env: { A: 'b' }, cwd: '/w', user: 'bob', stdin: 'bytes', timeoutMs: 2_000, outputLimitBytes: 4_096 },
+    'exec.request': { v: 1, key: 'k', argv: ['ls', '-l'], env: { A: 'b' }, cwd: '/w', user: 'bob', stdin: 'bytes', timeoutMs: 2_000, outputLimitBytes: 4_096, onFull: 'block', terminal: { rows: 24, columns: 80 } },
     'exec.response': {
       exec: { ...exec, state: 'running', endedAt: null, exitCode: null, signal: null, reason: null, fault: null, retry: null },
       inline: { stdoutBytes: 8, stderrBytes: 0 },
@@ -321,9 +323,13 @@ export const SAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>>
     'wait.response': { exec, inline: { stdoutBytes: 8, stderrBytes: 0 } },
     'read.request': { v: 1, execId, stream: 'stdout', offset: 3 },
     'read.response': { offset: 3, eof: true, summary, ended: true },
+    'credit.request': { v: 1, execId, stream: 'stderr', reader: 'r-1', consumed: 4 },
+    'credit.response': { leaseMs: 15_000, windowBytes: 4_096, summary, ended: false },
+    'resize.request': { v: 1, execId, terminal: { rows: 50, columns: 132 } },
+    'resize.response': { applied: true },
     'list.request': { v: 1 },
     'list.response': { execs: [exec] },
-    'signal.request': { v: 1, execId, signal: 'TERM' },
+    'signal.request': { v: 1, execId, signal: 'KILL', tree: true, youngerMs: 1_500 },
     'signal.response': { delivered: true },
     'stdin.request': { v: 1, execId, offset: 0, close: true },
     'stdin.response': { nextOffset: 5 },

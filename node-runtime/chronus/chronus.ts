@@ -11,16 +11,19 @@
 import { DsecError } from '#bus/errors.ts';
 import { type ExecId, execIdFor, type SandboxId } from '#bus/ids.ts';
 import { EXEC_LIMITS } from '#bus/limits.ts';
-import type { OpName, OpParsed, OpResponse, OutputStream } from '#bus/op/schema.ts';
+import type { ExecOpName, OpParsed, OpResponse } from '#bus/op/schema.ts';
 import type { Clock } from '#actors/ports/clock.ts';
 import type { Exit, Progress } from '../aether/wire.ts';
 import { Channel, closedError } from './channel.ts';
 import type { Command } from './command.ts';
 import type { Death } from './journal.ts';
+import { Credits } from './credits.ts';
 import { ExecFiles } from './files.ts';
 import { CHRONUS_LIMITS } from './limits.ts';
 import { acceptedOf, checkExec, type ExecDefaults, execHash } from './request.ts';
+import { beginningOf, sliceOf } from './outputs.ts';
 import { summaryOf } from './result.ts';
+import { Retention } from './retention.ts';
 import { Starter } from './starter.ts';
 import { feedStdin, sendSignal } from './control.ts';
 import { CommandTable } from './table.ts';
@@ -36,15 +39,17 @@ export type ChronusOptions = {
   readonly onActivity: () => void;
   /** Nobody listens at the socket any more. Once. */
   readonly onLost: () => void;
+  /** How long output of ended commands is kept; the contract's time when absent. */
+  readonly outputRetentionMs?: number | undefined;
   /** Whether the sandbox's end, once it has come, was the end of its life. */
   readonly isExpired?: () => boolean;
 };
 
 /** `data` is the answer's meta, `body` the raw bytes behind it. */
-export type OpResult<O extends OpName> = { readonly data: OpResponse<O>; readonly body: Uint8Array[] };
+export type OpResult<O extends ExecOpName> = { readonly data: OpResponse<O>; readonly body: Uint8Array[] };
 /** `exec` and `wait` answer alike. */
 type Outcome = { readonly data: OpResponse<'exec'> & OpResponse<'wait'>; readonly body: Uint8Array[] };
-type Handlers = { readonly [O in OpName]: (request: OpParsed<O>, body: Uint8Array) => Promise<OpResult<O>> };
+type Handlers = { readonly [O in ExecOpName]: (request: OpParsed<O>, body: Uint8Array) => Promise<OpResult<O>> };
 
 export class Chronus {
   readonly #o: ChronusOptions;
@@ -52,6 +57,8 @@ export class Chronus {
   readonly #table: CommandTable;
   readonly #channel: Channel;
   readonly #starter: Starter;
+  readonly #credits: Credits;
+  readonly #retention: Retention;
   #closed = false;
   #lastOutputActivityMs = 0;
 
@@ -63,9 +70,11 @@ export class Chronus {
       progress: (progress) => this.#onProgress(progress),
       exit: (exit) => this.#onExit(exit),
       startFailed: (execId) => this.#starter.onFailedElsewhere(execId),
-      reconnected: () => this.#refreshAll(),
+      reconnected: () => this.#onReconnected(),
       gone: () => this.#onGone(),
     });
+    this.#credits = new Credits(this.#channel, options.clock);
+    this.#retention = new Retention({ files: this.#files, table: this.#table, clock: options.clock, retentionMs: options.outputRetentionMs });
     this.#starter = new Starter({ table: this.#table, channel: this.#channel, files: this.#files, onExit: (exit) => this.#onExit(exit) });
   }
 
@@ -74,6 +83,7 @@ export class Chronus {
     if (!(await this.#channel.client())) return false;
     this.#table.load();
     this.#refreshAll();
+    this.#retention.start();
     return true;
   }
 
@@ -86,7 +96,7 @@ export class Chronus {
     return this.#table.isAttended;
   }
 
-  handle<O extends OpName>(op: O, request: OpParsed<O>, body: Uint8Array): Promise<OpResult<O>> {
+  handle<O extends ExecOpName>(op: O, request: OpParsed<O>, body: Uint8Array): Promise<OpResult<O>> {
     return this.#handlers[op](request, body);
   }
 
@@ -104,6 +114,8 @@ export class Chronus {
   close(): void {
     this.#closed = true;
     this.#channel.close();
+    this.#credits.close();
+    this.#retention.close();
     for (const command of this.#table.live) command.dismiss(closedError());
   }
 
@@ -130,6 +142,19 @@ export class Chronus {
       this.#o.onActivity();
       return { data: { delivered: await sendSignal(this.#channel, command, request) }, body: [] };
     },
+    credit: async (request) => {
+      const command = await this.#known(request.execId);
+      const { stream, reader, consumed, release } = request;
+      this.#o.onActivity();
+      await (release ? this.#credits.release(command, stream, reader) : this.#credits.take(command, stream, reader, consumed));
+      const windowBytes = command.accepted.outputLimitBytes;
+      return { data: { leaseMs: EXEC_LIMITS.creditMs, windowBytes, summary: summaryOf(command.counts(stream)), ended: command.ended }, body: [] };
+    },
+    resize: async ({ execId, terminal }) => {
+      const command = await this.#known(execId);
+      this.#o.onActivity();
+      return { data: { applied: (await (await this.#channel.client())?.resize(command.execId, terminal)) ?? false }, body: [] };
+    },
     stdin: async (request, body) => {
       const command = await this.#known(request.execId);
       this.#o.onActivity();
@@ -149,7 +174,11 @@ export class Chronus {
     }
     if (!known && !channelOpen) throw DsecError.of('SANDBOX_ENDED', 'the sandbox has ended; create a new one');
     this.#o.onActivity();
-    if (!known) return this.#table.accept(acceptedOf(request, execId, bodyHash, this.#o.clock.now(), this.#o.defaults));
+    if (!known) {
+      const command = this.#table.accept(acceptedOf(request, execId, bodyHash, this.#o.clock.now(), this.#o.defaults));
+      this.#credits.watch(command);
+      return command;
+    }
     await this.#freshen(known);
     return known;
   }
@@ -172,6 +201,7 @@ export class Chronus {
 
   #refreshAll(): void {
     for (const command of this.#table.live) {
+      this.#credits.watch(command);
       command.fresh = false;
       this.#freshen(command).catch(() => undefined); // whoever asks for this command tries again and is told
     }
@@ -181,10 +211,8 @@ export class Chronus {
     for (let left = deadlineMs - this.#o.clock.monotonicMs(); !command.ended && left > 0; left = deadlineMs - this.#o.clock.monotonicMs()) {
       await this.#wait(command, 'end', left);
     }
-    const [stdout, stderr] = (['stdout', 'stderr'] as const).map((stream) => {
-      const bytes = Math.min(command.counts(stream).storedBytes, EXEC_LIMITS.inlineOutputBytes);
-      return this.#files.read(command.execId, stream, 0, bytes) ?? new Uint8Array(0);
-    }) as [Uint8Array, Uint8Array];
+    const stdout = beginningOf(this.#files, command, 'stdout');
+    const stderr = beginningOf(this.#files, command, 'stderr');
     return { data: { exec: command.view, inline: { stdoutBytes: stdout.byteLength, stderrBytes: stderr.byteLength } }, body: [stdout, stderr] };
   }
 
@@ -192,19 +220,7 @@ export class Chronus {
     const deadlineMs = this.#o.clock.monotonicMs() + waitMs;
     const hasNews = (): boolean => command.counts(stream).storedBytes > offset || command.complete;
     for (let left = waitMs; !hasNews() && left > 0; left = deadlineMs - this.#o.clock.monotonicMs()) await this.#wait(command, 'change', left);
-    return this.#slice(command, stream, offset, maxBytes);
-  }
-
-  #slice(command: Command, stream: OutputStream, offset: number, maxBytes: number): OpResult<'read'> {
-    const counts = command.counts(stream);
-    const wanted = Math.max(0, Math.min(maxBytes, counts.storedBytes - offset));
-    const bytes = this.#files.read(command.execId, stream, offset, wanted);
-    if (!bytes)
-      throw DsecError.of('OUTPUT_EXPIRED', `the ${stream} of command ${command.execId} is no longer kept; its result is`, {
-        details: { storedBytes: counts.storedBytes },
-      });
-    const eof = command.complete && offset + bytes.byteLength >= counts.storedBytes;
-    return { data: { offset, eof, summary: summaryOf(counts), ended: command.ended }, body: [bytes] };
+    return sliceOf(this.#files, command, stream, offset, maxBytes);
   }
 
   async #wait(command: Command, until: 'change' | 'end', ms: number): Promise<void> {
@@ -221,12 +237,23 @@ export class Chronus {
     this.#o.onActivity();
   }
 
+  #onReconnected(): void {
+    this.#refreshAll();
+    this.#credits.tellAll();
+  }
+
+  #onComplete(command: Command): void {
+    this.#credits.forget(command);
+    this.#retention.note(command.keptBytes);
+  }
+
   #onExit(exit: Exit): void {
     const command = this.#table.peek(exit.execId);
     if (!command) return;
     command.fresh = true;
     command.end(exit);
     this.#table.settle(command);
+    if (command.complete) this.#onComplete(command);
     this.#o.onActivity();
   }
 

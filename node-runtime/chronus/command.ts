@@ -76,7 +76,13 @@ export class Command {
   }
 
   get view(): ExecView {
-    return viewOf({ execId: this.execId, startedAt: this.#startedAt, ...this.#counts }, this.#ending);
+    return viewOf({ execId: this.execId, startedAt: this.#startedAt, terminal: this.accepted.terminal, ...this.#counts }, this.#ending);
+  }
+
+  /** Output in its logs. */
+  get keptBytes(): number {
+    const { stdout, stderr } = this.#counts;
+    return stdout.storedBytes - stdout.discardedBytes + stderr.storedBytes - stderr.discardedBytes;
   }
 
   counts(stream: OutputStream): StreamCounts {

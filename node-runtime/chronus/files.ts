@@ -1,5 +1,5 @@
 /** The exec directory as Aether fills it: output logs, exit records. Small synchronous calls: the page cache answers in microseconds. */
-import { closeSync, existsSync, openSync, readdirSync, readFileSync, readSync, rmSync, statSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, readSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ExecId } from '#bus/ids.ts';
 import type { OutputStream } from '#bus/op/schema.ts';
@@ -8,6 +8,10 @@ import type { Exit } from '../aether/wire.ts';
 
 const SUFFIX: Record<OutputStream, string> = { stdout: '.out', stderr: '.err' };
 const EMPTY = new Uint8Array(0);
+/** Unit of `st_blocks`. */
+const BLOCK_BYTES = 512;
+
+export type KeptOutput = { readonly execId: ExecId; readonly endedAtMs: number; readonly bytes: number };
 
 const isMissing = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'ENOENT';
 
@@ -38,6 +42,12 @@ export class ExecFiles {
     return { stdout: size('stdout'), stderr: size('stderr') };
   }
 
+  /** Space that the logs take, which is less than their size when their beginning was let go of. */
+  #blocks(execId: ExecId): Record<OutputStream, number> {
+    const taken = (stream: OutputStream): number => (statSync(join(this.#dir, `${execId}${SUFFIX[stream]}`), { throwIfNoEntry: false })?.blocks ?? 0) * BLOCK_BYTES;
+    return { stdout: taken('stdout'), stderr: taken('stderr') };
+  }
+
   /** Names of all files, for one look at everything. */
   names(): Set<string> {
     try {
@@ -64,6 +74,25 @@ export class ExecFiles {
     } finally {
       closeSync(fd);
     }
+  }
+
+  /** Ended commands that still have output, the oldest first. */
+  keptOutputs(): KeptOutput[] {
+    const kept: KeptOutput[] = [];
+    for (const name of this.names()) {
+      if (!name.endsWith('.exit')) continue;
+      const execId = name.slice(0, -'.exit'.length) as ExecId;
+      const { stdout, stderr } = this.#blocks(execId);
+      const endedAtMs = statSync(join(this.#dir, name), { throwIfNoEntry: false })?.mtimeMs;
+      if (stdout + stderr > 0 && endedAtMs !== undefined) kept.push({ execId, endedAtMs, bytes: stdout + stderr });
+    }
+    return kept.sort((a, b) => a.endedAtMs - b.endedAtMs);
+  }
+
+  /** Lets the output go. The empty log stays: by its name the exec id is known. */
+  expire(execId: ExecId): void {
+    rmSync(join(this.#dir, `${execId}.err`), { force: true });
+    truncateSync(join(this.#dir, `${execId}.out`));
   }
 
   forget(execId: ExecId): void {

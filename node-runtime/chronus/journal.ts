@@ -9,6 +9,7 @@ import { appendFileSync, readFileSync, renameSync, writeFileSync } from 'node:fs
 import { join } from 'node:path';
 import { z } from 'zod';
 import { ClientKey, ExecId } from '#bus/ids.ts';
+import { OnFull } from '#bus/op/schema.ts';
 import { TimestampMs } from '#bus/units.ts';
 
 const v = z.literal(1);
@@ -23,6 +24,8 @@ const Accepted = z.object({
   stdin: z.enum(['none', 'bytes', 'open']),
   timeoutMs: z.number(),
   outputLimitBytes: z.number(),
+  onFull: OnFull,
+  terminal: z.boolean(),
 });
 
 const Fact = z.discriminatedUnion('fact', [

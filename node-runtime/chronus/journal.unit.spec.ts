@@ -23,6 +23,8 @@ const accepted = (n: number, change: Partial<Accepted> = {}): Accepted => ({
   stdin: 'none',
   timeoutMs: 0,
   outputLimitBytes: 100,
+  onFull: 'truncate',
+  terminal: false,
   ...change,
 });
 const entry = (n: number, change = {}) => ({ accepted: accepted(n), refused: false, death: undefined, ...change });

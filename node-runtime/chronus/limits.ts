@@ -11,6 +11,12 @@ export const CHRONUS_LIMITS = {
   /** Commands journalled before the oldest ended ones are forgotten, and how many are then kept: forgetting is rare and in bulk. */
   journalEntries: EXEC_LIMITS.journalEntries,
   journalEntriesKept: Math.floor(EXEC_LIMITS.journalEntries * 0.8),
+  /** Readers with credit on one stream. */
+  readersPerStream: 16,
+  /** A window is moved when its readers have passed this part of it, or have everything. */
+  windowSteps: 8,
+  /** Between a change and the look for output that has expired; many commands that end at once cost one look. */
+  retentionLookMs: 200,
   /** Output is reported as activity at most this often. */
   activityIntervalMs: 1_000,
   /** How long a caller that wants no waiting still waits to learn that its command could be started. */

@@ -37,16 +37,20 @@ export const acceptedOf = (request: ExecRequest, execId: ExecId, bodyHash: strin
   stdin: request.stdin,
   timeoutMs: request.timeoutMs ?? 0,
   outputLimitBytes: outputLimitOf(request, defaults),
+  onFull: request.onFull,
+  terminal: request.terminal !== undefined,
 });
 
 export const startRequestOf = (request: ExecRequest, body: Uint8Array, execId: ExecId, defaults: ExecDefaults): StartRequest => ({
   execId,
   argv: request.argv ?? ['/bin/sh', '-c', request.shell ?? ''],
-  env: { ...defaults.env, ...request.env },
+  env: { ...(request.terminal ? { TERM: 'xterm' } : {}), ...defaults.env, ...request.env },
   cwd: request.cwd ?? defaults.cwd ?? '/',
   user: request.user ?? defaults.user,
   stdin: request.stdin,
   stdinBytes: request.stdin === 'bytes' ? body : NO_BYTES,
   timeoutMs: request.timeoutMs ?? 0,
   outputLimitBytes: outputLimitOf(request, defaults),
+  onFull: request.onFull,
+  terminal: request.terminal,
 });

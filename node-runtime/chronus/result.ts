@@ -2,9 +2,9 @@
 import { constants } from 'node:os';
 import type { Fault, Retry } from '#bus/errors.ts';
 import type { ExecId } from '#bus/ids.ts';
-import type { ExecReason, ExecView, StreamSummary } from '#bus/op/schema.ts';
+import type { DropReason, ExecReason, ExecView, StreamSummary } from '#bus/op/schema.ts';
 import type { TimestampMs } from '#bus/units.ts';
-import type { Exit, StreamCounts } from '../aether/wire.ts';
+import type { Dropped, Exit, StreamCounts } from '../aether/wire.ts';
 
 /** Some numbers have a second, older name (IOT, POLL, UNUSED), listed later: reversed, so that the first one stays. */
 const SIGNAL_NAMES: ReadonlyMap<number, string> = new Map(
@@ -27,9 +27,17 @@ const BLAME: Record<ExecReason, { readonly fault: Fault; readonly retry: Retry }
   infra: { fault: 'infra', retry: 'later' },
 };
 
-export type Ending = Pick<ExecView, 'endedAt' | 'exitCode' | 'signal' | 'reason' | 'fault' | 'retry' | 'pipesOpen'>;
+export type Ending = Pick<ExecView, 'endedAt' | 'exitCode' | 'signal' | 'reason' | 'fault' | 'retry' | 'pipesOpen' | 'oomKills'>;
 
-export const summaryOf = ({ totalBytes, storedBytes }: StreamCounts): StreamSummary => ({ totalBytes, storedBytes, truncated: totalBytes > storedBytes });
+const DROPPED: Record<Dropped, DropReason> = { limit: 'limit', released: 'lease_lost', 'no-space': 'no_space' };
+
+export const summaryOf = ({ totalBytes, storedBytes, discardedBytes, dropped }: StreamCounts): StreamSummary => ({
+  totalBytes,
+  storedBytes,
+  discardedBytes,
+  truncated: totalBytes > storedBytes,
+  dropped: dropped === null ? null : DROPPED[dropped],
+});
 
 const signalOf = (waitStatus: number): number => waitStatus & SIGNAL_MASK;
 
@@ -56,6 +64,7 @@ export const endingOf = (exit: Exit): Ending => {
     fault: succeeded ? null : BLAME[reason].fault,
     retry: succeeded ? null : BLAME[reason].retry,
     pipesOpen: exit.pipesOpen,
+    oomKills: exit.oomKills,
   };
 };
 
@@ -70,11 +79,12 @@ export const endingWithoutRecord = (reason: Unrecorded, endedAt: TimestampMs): E
   reason,
   ...BLAME[reason],
   pipesOpen: false,
+  oomKills: 0,
 });
 
-export type Running = { readonly execId: ExecId; readonly startedAt: TimestampMs; readonly stdout: StreamCounts; readonly stderr: StreamCounts };
+export type Running = { readonly execId: ExecId; readonly startedAt: TimestampMs; readonly terminal: boolean; readonly stdout: StreamCounts; readonly stderr: StreamCounts };
 
-export const viewOf = ({ execId, startedAt, stdout, stderr }: Running, ending: Ending | undefined): ExecView => ({
+export const viewOf = ({ execId, startedAt, terminal, stdout, stderr }: Running, ending: Ending | undefined): ExecView => ({
   execId,
   state: ending ? 'ended' : 'running',
   startedAt,
@@ -85,6 +95,8 @@ export const viewOf = ({ execId, startedAt, stdout, stderr }: Running, ending: E
   fault: null,
   retry: null,
   pipesOpen: false,
+  oomKills: 0,
+  terminal,
   ...ending,
   stdout: summaryOf(stdout),
   stderr: summaryOf(stderr),

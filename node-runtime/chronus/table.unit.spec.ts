@@ -26,6 +26,8 @@ const accepted = (n: number): Accepted => ({
   stdin: 'none',
   timeoutMs: 0,
   outputLimitBytes: 100,
+  onFull: 'truncate',
+  terminal: false,
 });
 const open = (): CommandTable => new CommandTable(dir, new ExecFiles(dir));
 const write = (name: string): void => writeFileSync(join(dir, name), '');

@@ -4,7 +4,7 @@
  */
 import { DsecError } from '#bus/errors.ts';
 import { type ClientKey, type ExecId, type SandboxId, execIdFor } from '#bus/ids.ts';
-import type { ExecView, OpRequest } from '#bus/op/schema.ts';
+import type { ExecView, SignalName, StreamSummary, TerminalSize } from '#bus/op/schema.ts';
 import { SDK_LIMITS } from '../limits.ts';
 import type { Session } from '../session.ts';
 import { type OpResult, longPollMs } from '../transport/op-client.ts';
@@ -13,7 +13,6 @@ import { ExecEnd, ExecResult } from './exec-result.ts';
 import { OutputReader } from './output-reader.ts';
 import { StdinWriter } from './stdin-writer.ts';
 
-export type SignalName = OpRequest<'signal'>['signal'];
 type Answer = OpResult<'exec'> | OpResult<'wait'>;
 
 export class Command {
@@ -26,15 +25,17 @@ export class Command {
   readonly stdin: StdinWriter;
   readonly #session: Session;
 
-  constructor(session: Session, sandboxId: SandboxId, execId: ExecId, key?: ClientKey, signal?: AbortSignal) {
+  /** `order`: what it was started with, by this client. */
+  constructor(session: Session, sandboxId: SandboxId, execId: ExecId, order?: CommandOrder) {
     this.#session = session;
     this.sandboxId = sandboxId;
     this.execId = execId;
-    this.key = key;
-    const target = { ops: session.ops, sandboxId, execId, signal };
-    this.stdout = new OutputReader({ ...target, stream: 'stdout' });
-    this.stderr = new OutputReader({ ...target, stream: 'stderr' });
-    this.stdin = new StdinWriter({ ...target, clock: session.clock });
+    this.key = order?.key;
+    const target = { ops: session.ops, clock: session.clock, sandboxId, execId, signal: order?.signal };
+    const credit = (order?.wire.onFull ?? 'truncate') !== 'truncate';
+    this.stdout = new OutputReader({ ...target, stream: 'stdout' }, { credit });
+    this.stderr = new OutputReader({ ...target, stream: 'stderr' }, { credit });
+    this.stdin = new StdinWriter(target);
   }
 
   /** How it stands now. */
@@ -52,6 +53,11 @@ export class Command {
     return collect(this, await untilEnded(this.#session, this.sandboxId, this.execId, undefined, options.signal));
   }
 
+  /** New size of its terminal; the kernel tells the program by WINCH. False when it has no terminal, or has ended. */
+  async resize(terminal: TerminalSize): Promise<boolean> {
+    return (await this.#session.ops.call(this.sandboxId, 'resize', { execId: this.execId, terminal })).data.applied;
+  }
+
   /** True when the signal reached the command. Repeated only when it certainly was not delivered. */
   async signal(signal: SignalName): Promise<boolean> {
     return (await this.#session.ops.call(this.sandboxId, 'signal', { execId: this.execId, signal }, { idempotent: signal === 'KILL' })).data.delivered;
@@ -66,12 +72,12 @@ export class Command {
 /** Starts it and returns as soon as it runs. */
 export const startCommand = async (session: Session, sandboxId: SandboxId, order: CommandOrder): Promise<Command> => {
   await sendExec(session, sandboxId, order, 0);
-  return new Command(session, sandboxId, execIdFor(sandboxId, order.key), order.key, order.signal);
+  return new Command(session, sandboxId, execIdFor(sandboxId, order.key), order);
 };
 
 /** Runs it to its end. Aborting kills it. */
 export const runCommand = async (session: Session, sandboxId: SandboxId, order: CommandOrder): Promise<ExecResult> => {
-  const command = new Command(session, sandboxId, execIdFor(sandboxId, order.key), order.key, order.signal);
+  const command = new Command(session, sandboxId, execIdFor(sandboxId, order.key), order);
   try {
     const first = await sendExec(session, sandboxId, order, order.feed ? 0 : longPollMs(0));
     const ended = untilEnded(session, sandboxId, command.execId, first, order.signal);
@@ -110,22 +116,23 @@ const collect = async (command: Command, { data, body }: Answer): Promise<ExecRe
   const stderr = body.subarray(stdoutBytes, stdoutBytes + stderrBytes);
   return new ExecResult(
     data.exec,
-    await rest(command.stdout, stdout, data.exec.stdout.storedBytes),
-    await rest(command.stderr, stderr, data.exec.stderr.storedBytes),
+    await rest(command.stdout, stdout, data.exec.stdout),
+    await rest(command.stderr, stderr, data.exec.stderr),
   );
 };
 
-/** Up to `end`, which was the log's length when the command ended: a child that it left behind may write on. */
-const rest = async (reader: OutputReader, inline: Uint8Array, end: number): Promise<Uint8Array> => {
-  if (inline.byteLength >= end) return inline.subarray(0, end);
+/** Up to `storedBytes`, which was the log's end when the command ended: a child that it left behind may write on. */
+const rest = async (reader: OutputReader, inline: Uint8Array, { discardedBytes, storedBytes }: StreamSummary): Promise<Uint8Array> => {
+  const kept = storedBytes - discardedBytes;
+  if (inline.byteLength >= kept) return inline.subarray(0, kept);
   const chunks = [inline];
   let length = inline.byteLength;
-  for await (const chunk of reader.with({ offset: length, until: 'now' })) {
+  for await (const chunk of reader.with({ offset: discardedBytes + length, until: 'now', credit: false })) {
     chunks.push(chunk);
     length += chunk.byteLength;
-    if (length >= end) break;
+    if (length >= kept) break;
   }
-  return Buffer.concat(chunks).subarray(0, end);
+  return Buffer.concat(chunks).subarray(0, kept);
 };
 
 /** Feeds stdin until the command ends. A program that leaves without reading all of its input has not failed. */

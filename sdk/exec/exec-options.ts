@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { invalid } from '#bus/envelope.ts';
 import { ClientKey } from '#bus/ids.ts';
 import { EXEC_LIMITS, WIRE_LIMITS } from '#bus/limits.ts';
-import { OPS, type OpRequest } from '#bus/op/schema.ts';
+import { OnFull, OPS, type OpRequest, TerminalSize } from '#bus/op/schema.ts';
 import { Env, GuestPath, InitUser } from '#bus/sandbox/spec.ts';
 import { randomKey } from '../transport/clock.ts';
 import { toBytes } from './text.ts';
@@ -20,6 +20,8 @@ const fields = {
   timeoutMs: z.number().int().min(1, 'must be at least 1 ms').max(EXEC_LIMITS.timeoutMsMax).optional(),
   /** Bytes kept of each stream; more is counted, dropped and flagged. */
   outputLimitBytes: z.number().int().min(0).max(EXEC_LIMITS.outputBytesMax).optional(),
+  /** Runs it on a terminal of this size: its output is then one stream, stdout, and its input is typed. */
+  terminal: TerminalSize.optional(),
   /** Names this command in its sandbox: the same key never runs it twice. Random when absent. */
   key: ClientKey.optional(),
   /** Ends the call with CANCELLED and kills the command. */
@@ -29,6 +31,12 @@ const ExecSchema = z.strictObject({ ...fields, /** Whole input; without it the c
 const StartSchema = z.strictObject({
   ...fields,
   /** `open`: written to later through `command.stdin`. */ stdin: z.union([z.literal('open'), bytes], 'must be "open", or bytes in exec').optional(),
+  /**
+   * What happens when a stream's log is full (`outputLimitBytes`). `truncate` (default): what follows is counted and dropped.
+   * `block`: the program waits for the readers of this client, which get every byte; a stream that nobody reads, or whose readers
+   * have gone, is truncated after all. `roll`: as `block`, but without readers the oldest bytes go: for programs that run for ever.
+   */
+  onFull: OnFull.optional(),
 });
 
 type Loose<T> = { [K in keyof T]?: T[K] | undefined };

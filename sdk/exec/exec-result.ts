@@ -1,7 +1,7 @@
 /** How a command ended, and its output. */
 import type { Fault, Retry } from '#bus/errors.ts';
 import type { ExecId } from '#bus/ids.ts';
-import type { ExecReason, ExecView } from '#bus/op/schema.ts';
+import type { DropReason, ExecReason, ExecView } from '#bus/op/schema.ts';
 import { decodeText } from './text.ts';
 
 /** The end of a command without its output. */
@@ -20,9 +20,16 @@ export class ExecEnd {
   /** Bytes that the program wrote, kept or not. */
   readonly stdoutTotalBytes: number;
   readonly stderrTotalBytes: number;
+  /** A child in the background still held its pipes when it ended; what that writes is in the command's log. */
+  readonly pipesOpen: boolean;
+  /** Processes of it that the kernel killed for memory. */
+  readonly oomKills: number;
   /** Output beyond the limit was dropped. */
   readonly stdoutTruncated: boolean;
   readonly stderrTruncated: boolean;
+  /** And why. */
+  readonly stdoutDropped: DropReason | null;
+  readonly stderrDropped: DropReason | null;
 
   constructor(view: ExecView) {
     this.execId = view.execId;
@@ -37,6 +44,10 @@ export class ExecEnd {
     this.stderrTotalBytes = view.stderr.totalBytes;
     this.stdoutTruncated = view.stdout.truncated;
     this.stderrTruncated = view.stderr.truncated;
+    this.stdoutDropped = view.stdout.dropped;
+    this.stderrDropped = view.stderr.dropped;
+    this.pipesOpen = view.pipesOpen;
+    this.oomKills = view.oomKills;
   }
 
   /** It exited by itself, with 0. */

@@ -7,11 +7,14 @@ import type { ExecId, SandboxId } from '#bus/ids.ts';
 import { WIRE_LIMITS } from '#bus/limits.ts';
 import type { OutputStream } from '#bus/op/schema.ts';
 import { SDK_LIMITS } from '../limits.ts';
+import type { Clock } from '../transport/clock.ts';
 import { type OpClient, type OpResult, longPollMs } from '../transport/op-client.ts';
+import { ReaderCredit } from './reader-credit.ts';
 import { decodeChunks, decodeText } from './text.ts';
 
 export type OutputSource = {
   readonly ops: OpClient;
+  readonly clock: Clock;
   readonly sandboxId: SandboxId;
   readonly execId: ExecId;
   readonly stream: OutputStream;
@@ -25,6 +28,10 @@ export type FollowOptions = {
    * `pipe`; or `now`, with what is in the log at this moment.
    */
   readonly until?: 'command' | 'pipe' | 'now';
+  /** Whether the program waits for this reader when its log is full (`onFull: block` and `roll`). On for the commands that this client started so. */
+  readonly credit?: boolean;
+  /** What to do where bytes are no longer kept: `fail` with OUTPUT_EXPIRED (default), or go on at the first one that is. */
+  readonly lost?: 'fail' | 'skip';
 };
 
 type Read = OpResult<'read'>;
@@ -35,7 +42,7 @@ export class OutputReader implements AsyncIterable<Uint8Array> {
 
   constructor(source: OutputSource, options: FollowOptions = {}) {
     this.#source = source;
-    this.#options = { offset: options.offset ?? 0, until: options.until ?? 'command' };
+    this.#options = { offset: options.offset ?? 0, until: options.until ?? 'command', credit: options.credit ?? false, lost: options.lost ?? 'fail' };
   }
 
   /** Another reader of the same stream. */
@@ -60,25 +67,35 @@ export class OutputReader implements AsyncIterable<Uint8Array> {
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
+    const credit = this.#options.credit ? this.#newCredit() : undefined;
     let { offset } = this.#options;
     let idlePolls = 0;
     const ahead: Promise<Read>[] = [];
     try {
+      await credit?.open();
       for (;;) {
-        const { data, body } = await (ahead.shift() ?? this.#read(offset, this.#options.until === 'now' ? 0 : longPollMs(idlePolls)));
+        const { data, body } = await this.#skipLost(ahead.shift() ?? this.#read(offset, this.#options.until === 'now' ? 0 : longPollMs(idlePolls)));
+        if (data.offset > offset && this.#options.lost === 'skip') offset = data.offset;
         if (data.offset !== offset) {
           drop(ahead); // asked for ahead on the belief that the chunk before it would be full
           continue;
         }
         offset += body.byteLength;
         idlePolls = body.byteLength === 0 ? idlePolls + 1 : 0;
-        if (body.byteLength > 0) yield body;
-        if (this.#isOver(data, offset, body.byteLength)) return;
         this.#readAhead(ahead, offset, data.summary.storedBytes);
+        if (body.byteLength > 0) yield body;
+        credit?.passed(offset);
+        if (this.#isOver(data, offset, body.byteLength)) return;
       }
     } finally {
       drop(ahead);
+      credit?.close();
     }
+  }
+
+  #newCredit(): ReaderCredit {
+    const { ops, clock, sandboxId, execId, stream } = this.#source;
+    return new ReaderCredit((request, signal) => ops.call(sandboxId, 'credit', { execId, stream, ...request }, { signal }), clock, this.#options.offset);
   }
 
   #isOver(data: Read['data'], offset: number, got: number): boolean {
@@ -100,6 +117,17 @@ export class OutputReader implements AsyncIterable<Uint8Array> {
       const asked = this.#read(at, 0);
       asked.catch(() => {}); // reported when its turn comes; dropped when the reader left before
       ahead.push(asked);
+    }
+  }
+
+  /** Where bytes are gone that this reader may do without, the first read after them. */
+  async #skipLost(read: Promise<Read>): Promise<Read> {
+    try {
+      return await read;
+    } catch (thrown) {
+      const firstByte = thrown instanceof DsecError && thrown.code === 'OUTPUT_EXPIRED' ? thrown.details['firstByte'] : undefined;
+      if (this.#options.lost !== 'skip' || typeof firstByte !== 'number') throw thrown;
+      return this.#skipLost(this.#read(firstByte, 0));
     }
   }
 

@@ -140,7 +140,8 @@ const notify = (run: Running): void => {
 
 const summaryOf = (run: Running, stream: 'stdout' | 'stderr') => {
   const storedBytes = run.out[stream].byteLength;
-  return { totalBytes: run.totals[stream], storedBytes, truncated: run.totals[stream] > storedBytes };
+  const truncated = run.totals[stream] > storedBytes;
+  return { totalBytes: run.totals[stream], storedBytes, discardedBytes: 0, truncated, dropped: truncated ? ('limit' as const) : null };
 };
 
 const viewOf = (run: Running): Omit<ExecView, 'startedAt' | 'endedAt'> & { startedAt: number; endedAt: number | null } => {
@@ -159,6 +160,8 @@ const viewOf = (run: Running): Omit<ExecView, 'startedAt' | 'endedAt'> & { start
     stdout: summaryOf(run, 'stdout'),
     stderr: summaryOf(run, 'stderr'),
     pipesOpen: false,
+    oomKills: 0,
+    terminal: false,
   };
 };
 

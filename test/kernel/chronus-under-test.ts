@@ -1,6 +1,6 @@
 /** A Chronus over a real Aether, with calls as short as tests want them. */
 import { OPS } from '#bus/op/schema.ts';
-import type { ExecView, OpName, OpParsed, OpRequest, OpResponse } from '#bus/op/schema.ts';
+import type { ExecOpName, ExecView, OpParsed, OpRequest, OpResponse } from '#bus/op/schema.ts';
 import type { ExecId, SandboxId } from '#bus/ids.ts';
 import { systemClock } from '#actors/ports/clock.ts';
 import { Chronus } from '#runtime/chronus/chronus.ts';
@@ -30,7 +30,7 @@ export class ChronusUnderTest {
     });
   }
 
-  async call<O extends OpName>(op: O, request: Omit<OpRequest<O>, 'v'>, body: Uint8Array = NO_BYTES): Promise<{ data: OpResponse<O>; body: Buffer }> {
+  async call<O extends ExecOpName>(op: O, request: Omit<OpRequest<O>, 'v'>, body: Uint8Array = NO_BYTES): Promise<{ data: OpResponse<O>; body: Buffer }> {
     const parsed = OPS[op].request.parse({ v: 1, ...request }) as OpParsed<O>;
     const answer = await this.chronus.handle(op, parsed, body);
     return { data: answer.data, body: Buffer.concat(answer.body) };

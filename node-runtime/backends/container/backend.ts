@@ -11,8 +11,13 @@ import type { LayerDigest, SandboxId } from '#bus/ids.ts';
 import { EXPIRY_REASONS, type SandboxState } from '#bus/sandbox/state.ts';
 import type { Clock } from '#actors/ports/clock.ts';
 import type { SandboxBackend } from '#actors/ports/sandbox-backend.ts';
+import { isFileOp } from '#bus/op/files.ts';
+import type { ExecOpName, OpParsed } from '#bus/op/schema.ts';
 import { Chronus } from '../../chronus/chronus.ts';
+import { FileService } from '../../files/service.ts';
+import { SessionBudget } from '../../files/sessions.ts';
 import type { LauncherClient } from '../../launcher/client.ts';
+import type { OpHandler } from '../../roles/edge/ops.ts';
 import type { Log } from '../../log/log.ts';
 import { Semaphore } from '../../roles/semaphore.ts';
 import { CONTAINER_LIMITS } from './limits.ts';
@@ -33,7 +38,7 @@ export type ContainerBackendOptions = {
   readonly log: Log;
 };
 
-type Live = { readonly chronus: Chronus; readonly gone: Promise<WireError>; activityAt: number; hardEndAt: number };
+type Live = { readonly chronus: Chronus; readonly files: FileService; readonly gone: Promise<WireError>; activityAt: number; hardEndAt: number };
 
 export class ContainerBackend implements SandboxBackend {
   readonly #o: ContainerBackendOptions;
@@ -41,6 +46,7 @@ export class ContainerBackend implements SandboxBackend {
   /** Newest state of each sandbox that is not over. */
   readonly #states = new Map<SandboxId, SandboxState>();
   readonly #attaching = new Map<SandboxId, Promise<Live | WireError>>();
+  readonly #fileSessions = new SessionBudget();
   readonly #launches = new Semaphore(CONTAINER_LIMITS.launchesInFlight);
 
   constructor(options: ContainerBackendOptions) {
@@ -88,6 +94,7 @@ export class ContainerBackend implements SandboxBackend {
     return new Promise((resolve) => {
       signal.addEventListener('abort', () => resolve(null), { once: true });
       void attached.gone.then((error) => {
+        attached.files.close();
         if (this.#live.get(sandbox.id) === attached) this.#live.delete(sandbox.id);
         resolve(signal.aborted ? null : error);
       });
@@ -98,6 +105,18 @@ export class ContainerBackend implements SandboxBackend {
   async chronus(id: SandboxId): Promise<Chronus | undefined> {
     const attached = this.#live.get(id) ?? (await this.#attaching.get(id));
     return attached && 'gone' in attached ? attached.chronus : undefined;
+  }
+
+  /** What answers operations on a live sandbox: commands and files. */
+  async handler(id: SandboxId): Promise<OpHandler | undefined> {
+    const attached = this.#live.get(id) ?? (await this.#attaching.get(id));
+    return attached && 'gone' in attached ? handlerOf(attached.chronus, attached.files) : undefined;
+  }
+
+  /** What still answers about a sandbox that has ended: its commands. */
+  endedHandler(sandbox: SandboxState): OpHandler | undefined {
+    const chronus = this.endedChronus(sandbox);
+    return chronus && handlerOf(chronus, undefined);
   }
 
   /** Newest command activity: now while somebody waits for a command, 0 when nothing is known since this process started. */
@@ -129,6 +148,7 @@ export class ContainerBackend implements SandboxBackend {
     const dir = this.#dir(id);
     await launcher.destroy({ id, upper: join(dir, 'upper'), work: join(dir, 'work'), socket: this.#socket(id) });
     this.#live.get(id)?.chronus.end();
+    this.#live.get(id)?.files.close();
     this.#live.delete(id);
   }
 
@@ -155,7 +175,10 @@ export class ContainerBackend implements SandboxBackend {
   }
 
   close(): void {
-    for (const { chronus } of this.#live.values()) chronus.close();
+    for (const { chronus, files } of this.#live.values()) {
+      chronus.close();
+      files.close();
+    }
     this.#live.clear();
   }
 
@@ -173,6 +196,9 @@ export class ContainerBackend implements SandboxBackend {
       lost = resolve;
     });
     let live: Live | undefined;
+    const onActivity = (): void => {
+      if (live) live.activityAt = this.#o.clock.now();
+    };
     const chronus = this.#newChronus(
       sandbox,
       () => {
@@ -181,7 +207,7 @@ export class ContainerBackend implements SandboxBackend {
       () => lost(goneError(sandbox)),
     );
     if (!(await chronus.attach())) return goneError(sandbox);
-    live = { chronus, gone, activityAt: this.#o.clock.now(), hardEndAt: 0 };
+    live = { chronus, files: this.#newFiles(sandbox, onActivity), gone, activityAt: this.#o.clock.now(), hardEndAt: 0 };
     this.#live.set(sandbox.id, live);
     await this.#setHardEnd(live, this.#states.get(sandbox.id) ?? sandbox); // it may have changed while nobody was connected
     return live;
@@ -221,6 +247,16 @@ export class ContainerBackend implements SandboxBackend {
     });
   }
 
+  #newFiles(sandbox: SandboxState, onActivity: () => void): FileService {
+    return new FileService({
+      socketPath: this.#socket(sandbox.id),
+      defaultUser: sandbox.spec.initUser,
+      budget: this.#fileSessions,
+      clock: this.#o.clock,
+      onActivity,
+    });
+  }
+
   #dir(id: SandboxId): string {
     return join(this.#o.sandboxesDir, id);
   }
@@ -232,6 +268,15 @@ export class ContainerBackend implements SandboxBackend {
 
 /** When the agent ends it, should no Edge have done so. */
 const hardEndOf = ({ totalDeadlineAt }: SandboxState): number => totalDeadlineAt + CONTAINER_LIMITS.hardLifeGraceMs;
+
+/** Operations on files go to the file service, all others to Chronus. */
+const handlerOf = (chronus: Chronus, files: FileService | undefined): OpHandler => ({
+  handle: (op, request, body) => {
+    if (!isFileOp(op)) return chronus.handle(op as ExecOpName, request as OpParsed<ExecOpName>, body);
+    if (!files) throw DsecError.of('SANDBOX_ENDED', 'the sandbox has ended, and its files with it; create a new one');
+    return files.handle(op, request as OpParsed<typeof op>, body);
+  },
+});
 
 /** The hexadecimal part of a sandbox id, which alone names it on its node. */
 const uniquePart = (id: SandboxId): string => id.split('-')[2] ?? id;

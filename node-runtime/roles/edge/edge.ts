@@ -108,8 +108,8 @@ const openDoors = (i: Inside): Effect.Effect<void, unknown, Scope.Scope> =>
           eventLog,
           log,
           fenced: () => lease.fenced,
-          live: (id) => backend.chronus(id),
-          ended: (state) => backend.endedChronus(state),
+          live: (id) => backend.handler(id),
+          ended: (state) => backend.endedHandler(state),
         }),
       (ops) => ops.close(),
     );
