@@ -16,6 +16,8 @@ export type OpCallOptions = {
   readonly waitMs?: number;
   /** False for what must not be done twice and has no key: a signal. */
   readonly idempotent?: boolean;
+  /** How long one attempt may take, where that is longer than the usual. */
+  readonly attemptTimeoutMs?: number;
   readonly giveUpAfterMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 };
@@ -41,7 +43,7 @@ export class OpClient {
     const policy = {
       what: `${op} in ${id}`,
       unavailable: 'EDGE_UNAVAILABLE',
-      attemptTimeoutMs: waitMs > 0 ? waitMs + SDK_LIMITS.longPollSlackMs : SDK_LIMITS.attemptTimeoutMs,
+      attemptTimeoutMs: waitMs > 0 ? waitMs + SDK_LIMITS.longPollSlackMs : (options.attemptTimeoutMs ?? SDK_LIMITS.attemptTimeoutMs),
       giveUpAfterMs: waitMs + (options.giveUpAfterMs ?? SDK_LIMITS.outageMs),
       idempotent: options.idempotent ?? true,
       signal: options.signal,

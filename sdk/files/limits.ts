@@ -1,0 +1,20 @@
+/** Bounds of the files half of the SDK, with where the numbers come from. */
+import { WIRE_LIMITS } from '#bus/limits.ts';
+
+export const SDK_FILE_LIMITS = {
+  chunkBytes: WIRE_LIMITS.maxChunkBytes,
+  /** Chunks of one stream on their way: what the other side's window holds. */
+  chunksInFlight: 8,
+  /** `read` keeps its result in memory; beyond this a stream is the better way. */
+  readBytesDefault: 1024 * 1024 * 1024,
+  /** One attempt to hand over a chunk: the sandbox's disk may be slow. */
+  pushAttemptMs: 15_000,
+  /** One wait for bytes of a stream; asked again when none came, sooner than a restarted node would be missed for long. */
+  pullWaitMs: 5_000,
+  /** A commit or the removal of a tree as a whole. */
+  slowCallMs: 600_000,
+  /** What a program that packs or unpacks may say on standard error before the rest is dropped. */
+  programErrorBytes: 4_096,
+  /** Holes of a local file are looked for in blocks of this size. */
+  blockBytes: 4_096,
+} as const;
