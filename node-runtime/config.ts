@@ -85,6 +85,7 @@ const readConfigFile = (file: string): Record<string, unknown> => {
 export const pathsOf = (config: Config) => ({
   layers: config.layersDir ? resolve(config.layersDir) : join(config.dataDir, 'layers'),
   sandboxes: join(config.dataDir, 'sandboxes'),
+  disks: join(config.dataDir, 'disks'),
   trash: join(config.dataDir, 'trash'),
   projections: join(config.dataDir, 'projections'),
   bus: join(config.dataDir, 'bus'),

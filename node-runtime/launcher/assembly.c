@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 const struct assembly EMPTY_ASSEMBLY = {
-	.storage = {-1, -1, -1},
+	.storage = {-1, -1, -1, -1},
 	.cgroup = {.birth = -1, .agent_procs = -1, .payload = -1, .oom = -1},
 	.listener = -1,
 	.child_end = -1,
@@ -104,7 +104,7 @@ static pid_t clone_as(uid_t maker, struct clone_args *arguments)
 pid_t assembly_clone(const struct assembly *assembly, const struct launch_spec *spec, int *pidfd, struct fault *fault)
 {
 	struct child_setup setup = {
-		.hostname = spec->hostname, .life_seconds = spec->life_seconds, .memory_mib = spec->limits.memory_mib,
+		.hostname = spec->hostname, .life_seconds = spec->life_seconds, .limits = spec->limits,
 		.channel = assembly->child_end, .launcher_end = assembly->launcher_end, .listener = assembly->listener,
 		.exec_dir = assembly->storage.exec_dir, .aether = launcher.aether_fd,
 		.cgroup = &assembly->cgroup,
@@ -159,7 +159,7 @@ int assembly_admit(const struct assembly *assembly, const struct sandbox *sandbo
 	snprintf(path, sizeof path, "/proc/%d/ns/user", (int)sandbox->pid);
 	if ((userns = open(path, O_RDONLY | O_CLOEXEC)) < 0)
 		return fault_errno(fault, "open user namespace");
-	mounts[GO_ROOT] = overlay_make(sandbox->layers, sandbox->layer_count, assembly->storage.upper, assembly->storage.work, userns, fault);
+	mounts[GO_ROOT] = overlay_make(sandbox->layers, sandbox->layer_count, &assembly->storage, userns, fault);
 	if (mounts[GO_ROOT] >= 0)
 		mounts[GO_DEV] = devices_make(owner, fault);
 	if (mounts[GO_DEV] >= 0 && (result = send_go(sandbox->channel.fd, mounts)) < 0)

@@ -50,7 +50,7 @@ struct cgroup_tree {
 };
 
 struct cgroup_limits {
-	uint64_t memory_mib, cpu_millis, pids;
+	uint64_t memory_mib, swap_mib, cpu_millis, cpu_weight, pids;
 };
 
 /* What a launch needs open: -1 where the layout has no such thing. */

@@ -6,7 +6,19 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-enum { CPU_PERIOD_USEC = 100000 };
+enum {
+	CPU_PERIOD_USEC = 100000,
+	/* v1's name for a weight of 100 */
+	CPU_SHARES_USUAL = 1024,
+	CPU_SHARES_MIN = 2,
+};
+
+/* Between sandboxes, so on their own directories: those of the payload compete with Aether alone. */
+static unsigned long long shares_of(uint64_t weight)
+{
+	unsigned long long shares = weight * CPU_SHARES_USUAL / CPU_WEIGHT_USUAL;
+	return shares < CPU_SHARES_MIN ? CPU_SHARES_MIN : shares;
+}
 
 static int write_v1_limits(const struct hierarchy *hierarchy, const char *id, const struct cgroup_limits *limits)
 {
@@ -15,8 +27,9 @@ static int write_v1_limits(const struct hierarchy *hierarchy, const char *id, co
 		unsigned long long bytes = limits->memory_mib << 20;
 		if (write_control_number(hierarchy->fd, below(&path, id, "payload/memory.limit_in_bytes"), bytes) < 0)
 			return -1;
-		/* memory and swap together: no more in all; a kernel without swap accounting has no such file */
-		if (write_control_number(hierarchy->fd, below(&path, id, "payload/memory.memsw.limit_in_bytes"), bytes) < 0 && errno != ENOENT)
+		/* memory and swap together; a kernel without swap accounting has no such file */
+		unsigned long long with_swap = (limits->memory_mib + limits->swap_mib) << 20;
+		if (write_control_number(hierarchy->fd, below(&path, id, "payload/memory.memsw.limit_in_bytes"), with_swap) < 0 && errno != ENOENT)
 			return -1;
 		unsigned long long sockets = limits->memory_mib / SOCKET_MEMORY_DIVISOR;
 		if (sockets < SOCKET_MEMORY_MIB_MIN)
@@ -25,6 +38,8 @@ static int write_v1_limits(const struct hierarchy *hierarchy, const char *id, co
 			return -1;
 	}
 	if (hierarchy->controllers & CONTROL_CPU) {
+		if (write_control_number(hierarchy->fd, below(&path, id, "cpu.shares"), shares_of(limits->cpu_weight)) < 0)
+			return -1;
 		if (write_control_number(hierarchy->fd, below(&path, id, "payload/cpu.cfs_period_us"), CPU_PERIOD_USEC) < 0)
 			return -1;
 		if (write_control_number(hierarchy->fd, below(&path, id, "payload/cpu.cfs_quota_us"), limits->cpu_millis * CPU_PERIOD_USEC / 1000) < 0)
@@ -120,10 +135,11 @@ int cgroup_seal(const struct cgroup_tree *tree, const char *id, const struct cgr
 		return fault_errno(fault, "turn cgroup controllers on");
 	if (write_control_number(unified->fd, below(&path, id, "payload/memory.max"), limits->memory_mib << 20) < 0 ||
 	    write_control(unified->fd, below(&path, id, "payload/cpu.max"), quota) < 0 ||
-	    write_control_number(unified->fd, below(&path, id, "payload/pids.max"), limits->pids) < 0)
+	    write_control_number(unified->fd, below(&path, id, "payload/pids.max"), limits->pids) < 0 ||
+	    write_control_number(unified->fd, below(&path, id, "cpu.weight"), limits->cpu_weight) < 0)
 		return fault_errno(fault, "set cgroup limits");
-	/* a running sandbox does not swap; a pause raises this. A kernel without swap has no such file. */
-	if (write_control(unified->fd, below(&path, id, "payload/memory.swap.max"), "0") < 0 && errno != ENOENT)
+	/* what a running sandbox may swap; a pause raises this. A kernel without swap has no such file. */
+	if (write_control_number(unified->fd, below(&path, id, "payload/memory.swap.max"), limits->swap_mib << 20) < 0 && errno != ENOENT)
 		return fault_errno(fault, "set swap limit");
 	return 0;
 }

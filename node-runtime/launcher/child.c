@@ -32,7 +32,7 @@ const char *child_step_name(unsigned step)
 		[STEP_GATE] = "wait at the gate", [STEP_IDENTITY] = "become root of the sandbox", [STEP_CGROUP] = "enter cgroups",
 		[STEP_PROPAGATION] = "make mounts private", [STEP_ROOT] = "attach root", [STEP_PROC] = "mount /proc",
 		[STEP_PROC_MASK] = "protect /proc", [STEP_DEV] = "mount /dev", [STEP_DEV_PTS] = "mount /dev/pts", [STEP_DEV_SHM] = "mount /dev/shm",
-		[STEP_DEV_MQUEUE] = "mount /dev/mqueue", [STEP_SYS] = "mount /sys", [STEP_SYS_MASK] = "protect /sys", [STEP_TMP] = "make /tmp",
+		[STEP_DEV_MQUEUE] = "mount /dev/mqueue", [STEP_SYS] = "mount /sys", [STEP_SYS_MASK] = "protect /sys", [STEP_FACTS] = "tell the limits", [STEP_TMP] = "make /tmp",
 		[STEP_ETC] = "mount names in /etc", [STEP_PIVOT] = "change root", [STEP_HOSTNAME] = "set host name", [STEP_LOOPBACK] = "bring lo up",
 		[STEP_SESSION] = "make session", [STEP_DESCRIPTORS] = "place descriptors", [STEP_EXEC] = "start Aether",
 	};
@@ -191,7 +191,7 @@ _Noreturn void child_run(const struct child_setup *setup)
 		give_up(channel, STEP_PROPAGATION);
 	if (attach_root(mounts[GO_ROOT]) < 0)
 		give_up(channel, STEP_ROOT);
-	if (inside_mount_all(mounts[GO_ROOT], mounts[GO_DEV], setup->memory_mib, setup->hostname, &step) < 0)
+	if (inside_mount_all(mounts[GO_ROOT], mounts[GO_DEV], &setup->limits, setup->hostname, &step) < 0)
 		give_up(channel, step);
 	if (change_root() < 0)
 		give_up(channel, STEP_PIVOT);

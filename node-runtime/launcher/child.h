@@ -21,6 +21,7 @@ enum child_step {
 	STEP_DEV_MQUEUE,
 	STEP_SYS,
 	STEP_SYS_MASK,
+	STEP_FACTS,
 	STEP_TMP,
 	STEP_ETC,
 	STEP_PIVOT,
@@ -45,7 +46,8 @@ enum { GO_ROOT, GO_DEV, GO_FDS };
 
 struct child_setup {
 	const char *hostname;
-	uint64_t life_seconds, memory_mib;
+	uint64_t life_seconds;
+	struct cgroup_limits limits;
 	int channel;       /* this process's end */
 	int launcher_end;  /* to be closed first: else the gate would never notice the launcher's death */
 	int listener, exec_dir, aether;

@@ -24,15 +24,25 @@ export type LaunchSpec = {
   readonly execDir: string;
   /** Aether's socket, at most 107 bytes. */
   readonly socket: string;
+  /**
+   * With a disk limit: the image file of the sandbox's own file system, in the same directory as `upper`, and the empty one that it
+   * is copied from. `upper` and `work` lie in it then.
+   */
+  readonly disk?: string | undefined;
+  readonly diskTemplate?: string | undefined;
   readonly memoryMiB: number;
+  /** 0 when absent. */
+  readonly swapMiB?: number | undefined;
   readonly cpuMillis: number;
+  /** 1 to 10,000; 100 when absent. */
+  readonly cpuWeight?: number | undefined;
   readonly pids: number;
   /** The sandbox ends itself after this, launcher and Edge or not; 0: never. */
   readonly lifeSeconds: number;
 };
 
 /** What a sandbox left when nobody wrote it down; used only when the launcher has no record of the sandbox. */
-export type DestroySpec = { readonly id: string; readonly upper?: string; readonly work?: string; readonly socket?: string };
+export type DestroySpec = { readonly id: string; readonly upper?: string; readonly work?: string; readonly disk?: string; readonly socket?: string };
 export type Launched = {
   readonly pid: number /** Clock ticks since boot, as in /proc/<pid>/stat: pid and start name a process for ever. */;
   readonly startTime: number;
@@ -120,7 +130,8 @@ export class LauncherClient {
   /** Resolves when the sandbox takes commands. A live one answers at once; SANDBOX_ENDED after a destroy. */
   async launch(spec: LaunchSpec): Promise<Launched> {
     const { layers, execDir, ...rest } = spec;
-    const pairs: Pair[] = [...Object.entries(rest), ['execdir', execDir], ...layers.map((layer) => ['layer', layer] as const)];
+    const given = Object.entries(rest).filter((pair): pair is [string, string | number] => pair[1] !== undefined);
+    const pairs: Pair[] = [...given, ['execdir', execDir], ...layers.map((layer) => ['layer', layer] as const)];
     const frame = await this.#ask(REQUEST.launch, `launch ${spec.id}`, pairs);
     return { pid: numberOf(frame, 'pid'), startTime: numberOf(frame, 'startTime') };
   }

@@ -2,11 +2,11 @@
 
 #include "files.h"
 #include "launcher.h"
+#include "loop_device.h"
 #include "spec.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/loop.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +17,6 @@
 #include <unistd.h>
 
 enum {
-	/* Between LOOP_CTL_GET_FREE and LOOP_CONFIGURE somebody else may take the device. */
-	LOOP_TRIES_MAX = 32,
 	MOUNT_FLAGS = MS_RDONLY | MS_NODEV | MS_NOATIME,
 };
 
@@ -122,45 +120,13 @@ int images_adopt(struct fault *fault)
 	return each_name(launcher.layers_fd, adopt, fault);
 }
 
-static int open_free_loop(int control, int *number)
-{
-	char path[32];
-	*number = ioctl(control, LOOP_CTL_GET_FREE);
-	if (*number < 0)
-		return -1;
-	snprintf(path, sizeof path, "/dev/loop%d", *number);
-	return open(path, O_RDONLY | O_CLOEXEC);
-}
-
-/* A loop device over `image_fd` that frees itself after the last unmount. Returns its descriptor. */
-static int take_loop(int image_fd, char *path, size_t size)
-{
-	int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC), number, device = -1;
-	struct loop_config config = {.fd = (uint32_t)image_fd, .info.lo_flags = LO_FLAGS_READ_ONLY | LO_FLAGS_AUTOCLEAR};
-	for (int tries = 0; control >= 0 && device < 0 && tries < LOOP_TRIES_MAX; tries++) {
-		device = open_free_loop(control, &number);
-		if (device < 0)
-			break;
-		if (ioctl(device, LOOP_CONFIGURE, &config) == 0)
-			snprintf(path, size, "/dev/loop%d", number);
-		else if (errno == EBUSY)
-			close_fd(&device);
-		else {
-			close_fd(&device);
-			break;
-		}
-	}
-	close_fd(&control);
-	return device;
-}
-
 static int mount_by_loop(const char *image, const char *target)
 {
 	char path[32];
 	int file = open(image, O_RDONLY | O_CLOEXEC);
 	if (file < 0)
 		return -1;
-	int device = take_loop(file, path, sizeof path), result = -1;
+	int device = loop_device_take(file, LOOP_DEVICE_READ_ONLY, path, sizeof path), result = -1;
 	if (device >= 0)
 		result = mount(path, target, "erofs", MOUNT_FLAGS, NULL);
 	close_fd(&device);

@@ -1,6 +1,7 @@
 #include "inside.h"
 
 #include "beneath.h"
+#include "facts.h"
 #include "files.h"
 #include "limits.h"
 #include "names.h"
@@ -147,12 +148,12 @@ static int mount_below_dev(int dev, uint64_t memory_mib, enum child_step *step)
 	return 0;
 }
 
-static int mount_kernel_files(int root, int dev, uint64_t memory_mib, enum child_step *step)
+static int mount_kernel_files(int root, int dev, const struct cgroup_limits *limits, enum child_step *step)
 {
 	unsigned attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
 	int empty = -1, proc = -1, sys = -1, point = -1, result = -1;
 	*step = STEP_DEV;
-	if ((point = open_point(root, "dev")) < 0 || attach(dev, point) < 0 || mount_below_dev(dev, memory_mib, step) < 0)
+	if ((point = open_point(root, "dev")) < 0 || attach(dev, point) < 0 || mount_below_dev(dev, limits->memory_mib, step) < 0)
 		goto out;
 	*step = STEP_PROC;
 	if ((proc = mount_new(root, "proc", "proc", NULL, attributes)) < 0)
@@ -164,7 +165,10 @@ static int mount_kernel_files(int root, int dev, uint64_t memory_mib, enum child
 	if (protect_proc(proc, dev, &empty) < 0)
 		goto out;
 	*step = STEP_SYS_MASK;
-	result = hide_directories(sys, HIDDEN_SYS, COUNT_OF(HIDDEN_SYS), &empty);
+	if (hide_directories(sys, HIDDEN_SYS, COUNT_OF(HIDDEN_SYS), &empty) < 0)
+		goto out;
+	*step = STEP_FACTS;
+	result = mount_facts(proc, sys, dev, limits);
 out:
 	close_fd(&empty);
 	close_fd(&proc);
@@ -173,9 +177,9 @@ out:
 	return result;
 }
 
-int inside_mount_all(int root, int dev, uint64_t memory_mib, const char *hostname, enum child_step *step)
+int inside_mount_all(int root, int dev, const struct cgroup_limits *limits, const char *hostname, enum child_step *step)
 {
-	if (mount_kernel_files(root, dev, memory_mib, step) < 0)
+	if (mount_kernel_files(root, dev, limits, step) < 0)
 		return -1;
 	*step = STEP_TMP;
 	if (make_tmp(root) < 0)

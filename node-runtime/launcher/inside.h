@@ -4,6 +4,6 @@
 
 #include "child.h"
 
-int inside_mount_all(int root, int dev, uint64_t memory_mib, const char *hostname, enum child_step *step);
+int inside_mount_all(int root, int dev, const struct cgroup_limits *limits, const char *hostname, enum child_step *step);
 
 #endif

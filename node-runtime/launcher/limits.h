@@ -50,6 +50,12 @@ enum {
 	SLOT_MAX = 65533,
 	/* A host has 4,096 terminals less a reserve, for all its sandboxes together. */
 	TERMINALS_MAX = 128,
+	/* What cpu.weight is unless somebody says otherwise. */
+	CPU_WEIGHT_USUAL = 100,
+	/* Between LOOP_CTL_GET_FREE and LOOP_CONFIGURE somebody else may take the device. */
+	LOOP_TRIES_MAX = 32,
+	/* Processors described in a sandbox's own /proc/cpuinfo: what fits into the buffer, and more than most machines have. */
+	CPUINFO_BYTES = 256 << 10,
 	/* Descriptors a sandbox may open: enough for servers, not so many that programs which close all of them crawl. */
 	NOFILE_MAX = 65536,
 	/* The one limit for core files at which Linux neither writes one nor starts the helper that core_pattern names. */

@@ -9,6 +9,7 @@
 #include "images.h"
 #include "launcher.h"
 #include "loop.h"
+#include "loop_device.h"
 #include "sandbox.h"
 #include "server.h"
 #include "setup.h"
@@ -77,6 +78,7 @@ static void clean_up(void)
 {
 	server_stop_listening();
 	images_close();
+	loop_devices_tidy();
 	cgroup_close(&launcher.cgroups, launcher.cgroup_name);
 	if (chdir("/") == 0) {
 		unlinkat(launcher.run_fd, "root", AT_REMOVEDIR);

@@ -26,14 +26,14 @@ int make_tmp(int root)
 	return result;
 }
 
-static int make_file(int dir, const char *name, const char *text)
+static int make_file(int dir, const char *name, const char *text, size_t length)
 {
 	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 	if (fd < 0)
 		return -1;
-	ssize_t written = write(fd, text, strlen(text));
+	ssize_t written = write(fd, text, length);
 	close_fd(&fd);
-	return written == (ssize_t)strlen(text) ? 0 : -1;
+	return written == (ssize_t)length ? 0 : -1;
 }
 
 /* The file in /etc to lay ours over; a link is followed within the image. Made empty when there is none. */
@@ -49,19 +49,24 @@ static int open_name_point(int root, const char *path)
 	return open_beneath(root, path, O_PATH, RESOLVE_IN_ROOT, 0);
 }
 
+int lay_text(int dev, int point, const char *name, const char *text, size_t length)
+{
+	int clone = make_file(dev, name, text, length) < 0 ? -1 : open_tree(dev, name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	int result = clone < 0 || attach(clone, point) < 0 || unlinkat(dev, name, 0) < 0 ? -1 : 0;
+	close_fd(&clone);
+	return result;
+}
+
 /*
  * As Docker does: what the image says is about the machine on which it was built, and what we say must not end up in a snapshot.
  * The file lives in the tmpfs of /dev and loses its name there once it is mounted.
  */
 static int lay_over(int root, int dev, const char *path, const char *text)
 {
-	const char *name = strrchr(path, '/') + 1;
 	int point = open_name_point(root, path);
 	if (point < 0)
 		return errno == ENOENT || errno == ELOOP ? 0 : -1; /* a link to nowhere: as the image wants it */
-	int clone = make_file(dev, name, text) < 0 ? -1 : open_tree(dev, name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-	int result = clone < 0 || attach(clone, point) < 0 || unlinkat(dev, name, 0) < 0 ? -1 : 0;
-	close_fd(&clone);
+	int result = lay_text(dev, point, strrchr(path, '/') + 1, text, strlen(text));
 	close_fd(&point);
 	return result;
 }

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 /*
- * Kernels before 6.15 take no detached mount as a lower, those before 6.5 no `lowerdir+`: there the clones are attached below
- * stage/ for a moment and named by one short list.
+ * Kernels before 6.15 take no detached mount as a layer, those before 6.5 no `lowerdir+`: there the clones, and the sandbox's own
+ * disk, are attached below stage/ for a moment, and the clones named by one short list.
  */
 static bool old_way_works;
 
@@ -61,14 +61,30 @@ static int set_staged_lowers(int context, const struct lowers *lowers)
 	return fsconfig(context, FSCONFIG_SET_STRING, "lowerdir", list, 0);
 }
 
-static void unstage(int count)
+/* The upper's descriptor follows its mount. */
+static int stage_disk(int disk)
+{
+	if (disk < 0)
+		return 0;
+	return ensure_dir(launcher.stage_fd, "disk", 0700) < 0 ? -1 : move_mount(disk, "", launcher.stage_fd, "disk", MOVE_MOUNT_F_EMPTY_PATH);
+}
+
+static void unstage_one(const char *name)
 {
 	char path[PATH_BYTES + 32];
+	snprintf(path, sizeof path, "%s/stage/%s", launcher.run, name);
+	umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW); /* the overlay holds clones of its own */
+	rmdir(path);
+}
+
+static void unstage(int count)
+{
+	char name[16];
 	for (int i = 0; i < count; i++) {
-		snprintf(path, sizeof path, "%s/stage/%d", launcher.run, i);
-		umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW); /* the overlay holds clones of its own */
-		rmdir(path);
+		snprintf(name, sizeof name, "%d", i);
+		unstage_one(name);
 	}
+	unstage_one("disk");
 }
 
 /*
@@ -102,14 +118,16 @@ static int overlay_fault(int context, struct fault *fault)
 	return -1;
 }
 
-static int create(const struct lowers *lowers, bool staged, int upper, int work, struct fault *fault)
+static int create(const struct lowers *lowers, bool staged, const struct storage *storage, struct fault *fault)
 {
 	int context = fsopen("overlay", FSOPEN_CLOEXEC), result = -1;
 	if (context < 0)
 		return fault_errno(fault, "open overlay");
 	if (staged && fchdir(launcher.stage_fd) < 0)
 		fault_errno(fault, "enter stage");
-	else if ((staged ? set_staged_lowers(context, lowers) : set_lowers(context, lowers)) < 0 || configure(context, upper, work) < 0 ||
+	else if (staged && stage_disk(storage->disk) < 0)
+		fault_errno(fault, "stage disk");
+	else if ((staged ? set_staged_lowers(context, lowers) : set_lowers(context, lowers)) < 0 || configure(context, storage->upper, storage->work) < 0 ||
 		 (result = fsmount(context, FSMOUNT_CLOEXEC, MOUNT_ATTR_NODEV)) < 0) /* an image may hold device nodes */
 		overlay_fault(context, fault);
 	close_fd(&context);
@@ -123,19 +141,19 @@ static int create(const struct lowers *lowers, bool staged, int upper, int work,
 	return result;
 }
 
-static int create_either_way(const struct lowers *lowers, int upper, int work, struct fault *fault)
+static int create_either_way(const struct lowers *lowers, const struct storage *storage, struct fault *fault)
 {
 	if (!old_way_works && !launcher.old_kernel) {
-		int result = create(lowers, false, upper, work, fault);
+		int result = create(lowers, false, storage, fault);
 		if (result >= 0 || fault->error != EINVAL)
 			return result;
 	}
-	int result = create(lowers, true, upper, work, fault);
+	int result = create(lowers, true, storage, fault);
 	old_way_works = old_way_works || result >= 0;
 	return result;
 }
 
-int overlay_make(struct image *const *images, int count, int upper, int work, int userns, struct fault *fault)
+int overlay_make(struct image *const *images, int count, const struct storage *storage, int userns, struct fault *fault)
 {
 	struct lowers lowers = {.count = 0};
 	int result = -1;
@@ -148,7 +166,7 @@ int overlay_make(struct image *const *images, int count, int upper, int work, in
 	if (lowers.count < count)
 		fault_errno(fault, "map image ids");
 	else
-		result = create_either_way(&lowers, upper, work, fault);
+		result = create_either_way(&lowers, storage, fault);
 	while (lowers.count > 0)
 		close_fd(&lowers.fd[--lowers.count]);
 	return result;

@@ -7,8 +7,9 @@
 
 #include "fault.h"
 #include "images.h"
+#include "storage.h"
 
 /* A detached mount, or -1. `images`: lowest first. `userns`: maps the image's ids to the sandbox's range. */
-int overlay_make(struct image *const *images, int count, int upper, int work, int userns, struct fault *fault);
+int overlay_make(struct image *const *images, int count, const struct storage *storage, int userns, struct fault *fault);
 
 #endif

@@ -4,6 +4,7 @@
 #include "images.h"
 #include "launcher.h"
 #include "loop.h"
+#include "loop_device.h"
 #include "sandbox.h"
 #include "server.h"
 #include "tombs.h"
@@ -176,6 +177,7 @@ int set_up(const struct options *options, struct fault *fault)
 	if (cgroup_open(&launcher.cgroups, launcher.cgroup_name, options->without_v2, launcher.stage_fd, fault) < 0)
 		return -1;
 	tombs_expire();
+	loop_devices_note();
 	if (images_adopt(fault) != 0 || sandbox_adopt_all(fault) < 0)
 		return -1;
 	return server_open(fault);

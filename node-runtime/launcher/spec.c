@@ -10,6 +10,7 @@ enum {
 	CPU_MILLIS_MIN = 10, /* below, the quota of one period is less than the kernel accepts */
 	CPU_MILLIS_MAX = 1 << 24,
 	PIDS_LIMIT_MAX = 1 << 22, /* the kernel's own PID_MAX_LIMIT */
+	CPU_WEIGHT_MAX = 10000,   /* the kernel's */
 };
 static const uint64_t LIFE_SECONDS_MAX = 50ull * 366 * 24 * 3600;
 
@@ -78,6 +79,29 @@ static int parse_path(const void *body, size_t length, const char *key, size_t m
 	return !*out || !is_host_path(*out, max_bytes) ? invalid(fault, key) : 0;
 }
 
+/* What older records do not have. */
+static int parse_optional(struct launch_spec *spec, const void *body, size_t length, struct fault *fault)
+{
+	const struct {
+		const char *key;
+		uint64_t min, max, usual, *out;
+	} numbers[] = {
+		{"swapMiB", 0, MEMORY_MIB_MAX, 0, &spec->limits.swap_mib},
+		{"cpuWeight", 1, CPU_WEIGHT_MAX, CPU_WEIGHT_USUAL, &spec->limits.cpu_weight},
+	};
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+		*numbers[i].out = numbers[i].usual;
+		if (kv_get(body, length, numbers[i].key) && kv_get_u64(body, length, numbers[i].key, numbers[i].min, numbers[i].max, numbers[i].out) < 0)
+			return invalid(fault, numbers[i].key);
+	}
+	if (!kv_get(body, length, "disk"))
+		return 0;
+	return parse_path(body, length, "disk", PATH_BYTES, &spec->disk, fault) < 0 ||
+			       parse_path(body, length, "diskTemplate", PATH_BYTES, &spec->disk_template, fault) < 0
+		       ? -1
+		       : 0;
+}
+
 int spec_parse(struct launch_spec *spec, const void *body, size_t length, struct fault *fault)
 {
 	const struct {
@@ -100,7 +124,7 @@ int spec_parse(struct launch_spec *spec, const void *body, size_t length, struct
 			return invalid(fault, numbers[i].key);
 	if (parse_path(body, length, "upper", PATH_BYTES, &spec->upper, fault) < 0 || parse_path(body, length, "work", PATH_BYTES, &spec->work, fault) < 0 ||
 	    parse_path(body, length, "execdir", PATH_BYTES, &spec->exec_dir, fault) < 0 ||
-	    parse_path(body, length, "socket", SOCKET_PATH_BYTES, &spec->socket, fault) < 0)
+	    parse_path(body, length, "socket", SOCKET_PATH_BYTES, &spec->socket, fault) < 0 || parse_optional(spec, body, length, fault) < 0)
 		return -1;
 	return parse_layers(spec, body, (const char *)body + length, fault);
 }

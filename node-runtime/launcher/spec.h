@@ -15,6 +15,7 @@
 struct launch_spec {
 	const char *id, *hostname;
 	const char *upper, *work, *exec_dir, *socket;
+	const char *disk, *disk_template; /* NULL: upper and work lie on the node's own disk */
 	const char *layers[LAYERS_MAX]; /* digests, lowest first */
 	int layer_count;
 	uint64_t slot, life_seconds;

@@ -1,5 +1,6 @@
 #include "storage.h"
 
+#include "disk.h"
 #include "files.h"
 #include "launcher.h"
 
@@ -35,12 +36,12 @@ static int make_parent(const char *upper, struct fault *fault)
 }
 
 /* mkdir, owner and mode, open. *existed: it was there before. */
-static int own_dir(const char *path, mode_t mode, uid_t owner, bool *existed)
+static int own_dir(int dir, const char *path, mode_t mode, uid_t owner, bool *existed)
 {
-	*existed = mkdir(path, mode) < 0;
+	*existed = mkdirat(dir, path, mode) < 0;
 	if (*existed && errno != EEXIST)
 		return -1;
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = openat(dir, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return -1;
 	struct stat status;
@@ -57,25 +58,35 @@ static void clear_volatile_mark(int work)
 	unlinkat(work, "work/incompat", AT_REMOVEDIR);
 }
 
-int storage_open(struct storage *storage, const struct launch_spec *spec, mode_t root_mode, struct fault *fault)
+/* Upper and work, where the spec says or at the root of the sandbox's own disk. */
+static int open_layer(struct storage *storage, const struct launch_spec *spec, mode_t root_mode, struct fault *fault)
 {
+	int dir = spec->disk ? storage->disk : AT_FDCWD;
+	const char *upper = spec->disk ? "upper" : spec->upper, *work = spec->disk ? "work" : spec->work;
 	uid_t owner = spec_owner(spec->slot);
-	bool upper_existed, existed;
-	*storage = (struct storage){-1, -1, -1};
-	if (make_parent(spec->upper, fault) < 0)
-		return -1;
+	bool existed;
 	/* an upper that is there may hold a root directory whose mode the sandbox has changed: it is kept as it is */
 	struct stat status;
-	mode_t mode = stat(spec->upper, &status) == 0 ? status.st_mode & 07777 : root_mode;
-	storage->upper = own_dir(spec->upper, mode, owner, &upper_existed);
-	if (storage->upper < 0)
+	mode_t mode = fstatat(dir, upper, &status, AT_SYMLINK_NOFOLLOW) == 0 ? status.st_mode & 07777 : root_mode;
+	if ((storage->upper = own_dir(dir, upper, mode, owner, &existed)) < 0)
 		return fault_errno(fault, "make upper directory");
-	storage->work = own_dir(spec->work, 0700, owner, &existed);
-	if (storage->work < 0)
+	if ((storage->work = own_dir(dir, work, 0700, owner, &existed)) < 0)
 		return fault_errno(fault, "make work directory");
 	if (existed)
 		clear_volatile_mark(storage->work);
-	storage->exec_dir = own_dir(spec->exec_dir, 0700, owner, &existed);
+	return 0;
+}
+
+int storage_open(struct storage *storage, const struct launch_spec *spec, mode_t root_mode, struct fault *fault)
+{
+	uid_t owner = spec_owner(spec->slot);
+	bool existed;
+	*storage = (struct storage){-1, -1, -1, -1};
+	if (make_parent(spec->upper, fault) < 0 || (spec->disk && (storage->disk = disk_open(spec, fault)) < 0))
+		return -1;
+	if (open_layer(storage, spec, root_mode, fault) < 0)
+		return -1;
+	storage->exec_dir = own_dir(AT_FDCWD, spec->exec_dir, 0700, owner, &existed);
 	return storage->exec_dir < 0 ? fault_errno(fault, "make exec directory") : 0;
 }
 
@@ -84,6 +95,7 @@ void storage_close(struct storage *storage)
 	close_fd(&storage->upper);
 	close_fd(&storage->work);
 	close_fd(&storage->exec_dir);
+	close_fd(&storage->disk);
 }
 
 int storage_discard(const char *id, const char *path, const char *what, struct fault *fault)

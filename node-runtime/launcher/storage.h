@@ -1,4 +1,7 @@
-/* The directories of one sandbox on the node's disk: upper and work for the overlay, exec for what Aether records. */
+/*
+ * The directories of one sandbox on the node's disk: upper and work for the overlay, exec for what Aether records. With a disk limit
+ * upper and work lie in a file system of their own (disk.h); exec never does, so that a full sandbox can still be worked in.
+ */
 #ifndef DSEC_LAUNCHER_STORAGE_H
 #define DSEC_LAUNCHER_STORAGE_H
 
@@ -7,6 +10,7 @@
 
 struct storage {
 	int upper, work, exec_dir;
+	int disk; /* the detached mount of its own file system, or -1 */
 };
 
 /* Makes what is missing, gives it to the sandbox's root, and opens it. `root_mode`: what / of the base image has. */

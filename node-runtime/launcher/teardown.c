@@ -40,10 +40,12 @@ static void answer_launchers(struct sandbox *sandbox)
 /* Socket and storage, by the record, or by what the request said when there is no record. */
 static int remove_files(const char *id, const void *body, size_t length, struct fault *fault)
 {
-	const char *socket = kv_get(body, length, "socket"), *upper = kv_get(body, length, "upper"), *work = kv_get(body, length, "work");
+	const char *socket = kv_get(body, length, "socket"), *upper = kv_get(body, length, "upper"), *work = kv_get(body, length, "work"), *disk = kv_get(body, length, "disk");
 	if (socket && is_host_path(socket, SOCKET_PATH_BYTES))
 		unlink(socket);
 	if (upper && is_host_path(upper, PATH_BYTES) && storage_discard(id, upper, "upper", fault) < 0)
+		return -1;
+	if (disk && is_host_path(disk, PATH_BYTES) && storage_discard(id, disk, "disk", fault) < 0)
 		return -1;
 	return work && is_host_path(work, PATH_BYTES) ? storage_discard(id, work, "work", fault) : 0;
 }

@@ -1,7 +1,8 @@
 /**
  * The container backend: launcher for birth and death, Aether's channel for life, Chronus for what runs inside.
  *
- * Owns the directories of each sandbox (`<dataDir>/sandboxes/<id>/{upper,work,exec}`) and the mounted images they stand on.
+ * Owns the files of each sandbox (`<dataDir>/sandboxes/<id>/{upper,work,exec}`, or `disk.ext4` in place of the first two where it has
+ * a disk limit) and the mounted images they stand on.
  * Knows nothing of states and deadlines. @paper §2.2 §3.3 §5.1
  */
 import { existsSync, mkdirSync } from 'node:fs';
@@ -20,7 +21,11 @@ import type { LauncherClient } from '../../launcher/client.ts';
 import type { OpHandler } from '../../roles/edge/ops.ts';
 import type { Log } from '../../log/log.ts';
 import { Semaphore } from '../../roles/semaphore.ts';
+import type { DiskTemplates } from './disk-templates.ts';
+import { cpuHints } from './hints.ts';
 import { CONTAINER_LIMITS } from './limits.ts';
+
+const DISK = 'disk.ext4';
 
 export type ImageMounts = {
   /** Makes sure that a layer is mounted on this node and counts the sandbox as its user. */
@@ -34,6 +39,7 @@ export type ContainerBackendOptions = {
   /** The launcher's client; a new one after the launcher died. Rejects while there is none. */
   readonly launcher: () => Promise<LauncherClient>;
   readonly images: ImageMounts;
+  readonly disks: Pick<DiskTemplates, 'pathFor'>;
   readonly clock: Clock;
   readonly log: Log;
 };
@@ -59,6 +65,8 @@ export class ContainerBackend implements SandboxBackend {
       const dir = this.#dir(sandbox.id);
       mkdirSync(join(dir, 'exec'), { recursive: true, mode: 0o711 });
       for (const digest of sandbox.spec.layers) await this.#o.images.acquire(digest, sandbox.id);
+      const { diskMiB, ...limits } = sandbox.spec.limits;
+      const disk = diskMiB === null ? {} : { disk: join(dir, DISK), diskTemplate: await this.#o.disks.pathFor(diskMiB) };
       const launcher = await this.#o.launcher();
       const { pid } = await launcher.launch({
         id: sandbox.id,
@@ -69,9 +77,12 @@ export class ContainerBackend implements SandboxBackend {
         work: join(dir, 'work'),
         execDir: join(dir, 'exec'),
         socket: this.#socket(sandbox.id),
-        memoryMiB: sandbox.spec.limits.memoryMiB,
-        cpuMillis: sandbox.spec.limits.cpuMillis,
-        pids: sandbox.spec.limits.pids,
+        ...disk,
+        memoryMiB: limits.memoryMiB,
+        swapMiB: limits.swapMiB,
+        cpuMillis: limits.cpuMillis,
+        cpuWeight: limits.cpuWeight,
+        pids: limits.pids,
         lifeSeconds: this.#secondsTo(hardEndOf(sandbox)),
       });
       return { pid };
@@ -146,7 +157,7 @@ export class ContainerBackend implements SandboxBackend {
   async destroyUnknown(id: SandboxId): Promise<void> {
     const launcher = await this.#o.launcher();
     const dir = this.#dir(id);
-    await launcher.destroy({ id, upper: join(dir, 'upper'), work: join(dir, 'work'), socket: this.#socket(id) });
+    await launcher.destroy({ id, upper: join(dir, 'upper'), work: join(dir, 'work'), disk: join(dir, DISK), socket: this.#socket(id) });
     this.#live.get(id)?.chronus.end();
     this.#live.get(id)?.files.close();
     this.#live.delete(id);
@@ -239,7 +250,7 @@ export class ContainerBackend implements SandboxBackend {
       sandboxId: sandbox.id,
       execDir: join(this.#dir(sandbox.id), 'exec'),
       socketPath: this.#socket(sandbox.id),
-      defaults: { user: sandbox.spec.initUser, env: sandbox.spec.env, outputLimitBytes: sandbox.spec.limits.outputBytes },
+      defaults: { user: sandbox.spec.initUser, env: { ...cpuHints(sandbox.spec.limits.cpuMillis), ...sandbox.spec.env }, outputLimitBytes: sandbox.spec.limits.outputBytes },
       clock: this.#o.clock,
       onActivity,
       onLost,

@@ -82,7 +82,7 @@ static void expect(int dir, const char *path, const char *wanted)
 
 static void v2_limits(void)
 {
-	static const char *const FILES[] = {"cgroup.procs", "cgroup.subtree_control", "payload/cgroup.procs", "payload/cgroup.threads", "payload/cgroup.subtree_control",
+	static const char *const FILES[] = {"cgroup.procs", "cgroup.subtree_control", "cpu.weight", "payload/cgroup.procs", "payload/cgroup.threads", "payload/cgroup.subtree_control",
 					    "payload/memory.max", "payload/memory.swap.max", "payload/cpu.max", "payload/pids.max", "payload/cgroup.freeze"};
 	char directory[] = "/tmp/dsec-cgroup-test-XXXXXX", path[128];
 	CHECK(mkdtemp(directory));
@@ -93,14 +93,15 @@ static void v2_limits(void)
 		snprintf(path, sizeof path, "sb-x/%s", FILES[i]);
 		touch(dir, path);
 	}
-	struct cgroup_limits limits = {.memory_mib = 64, .cpu_millis = 1500, .pids = 32};
+	struct cgroup_limits limits = {.memory_mib = 64, .swap_mib = 16, .cpu_millis = 1500, .cpu_weight = 250, .pids = 32};
 	struct fault fault;
 	CHECK(cgroup_make(&tree, "sb-x", getuid(), &limits, &fault) == 0);
 	CHECK(file_exists(dir, "sb-x/agent"));
 	CHECK(cgroup_seal(&tree, "sb-x", &limits, &fault) == 0);
 	expect(dir, "sb-x/cgroup.subtree_control", "+memory +cpu +pids");
 	expect(dir, "sb-x/payload/memory.max", "67108864");
-	expect(dir, "sb-x/payload/memory.swap.max", "0");
+	expect(dir, "sb-x/payload/memory.swap.max", "16777216");
+	expect(dir, "sb-x/cpu.weight", "250");
 	expect(dir, "sb-x/payload/cpu.max", "150000 100000");
 	expect(dir, "sb-x/payload/pids.max", "32");
 	CHECK(cgroup_freeze(&tree, "sb-x", true) == 0);

@@ -34,6 +34,15 @@ static void takes_what_is_right(void)
 	CHECK(parse_with("slot", "65533") == 0 && spec_owner(spec.slot) + 65535ull < 4294967295ull);
 }
 
+static void takes_what_may_be_left_out(void)
+{
+	CHECK(spec_parse(&spec, GOOD, sizeof GOOD - 1, &fault) == 0);
+	CHECK(spec.limits.swap_mib == 0 && spec.limits.cpu_weight == 100 && !spec.disk && !spec.disk_template);
+	CHECK(parse_with("swapMiB", "32") == 0 && spec.limits.swap_mib == 32);
+	CHECK(parse_with("cpuWeight", "10000") == 0 && spec.limits.cpu_weight == 10000);
+	CHECK(parse_with("disk", "/d/disk.ext4") == -1 && strstr(fault.message, "diskTemplate"));
+}
+
 static void refuses_each_bad_field(void)
 {
 	static const struct {
@@ -44,6 +53,7 @@ static void refuses_each_bad_field(void)
 		{"slot", "65534"}, {"slot", "-1"}, {"slot", ""}, {"memoryMiB", "0"}, {"memoryMiB", "99999999999999999999"}, {"cpuMillis", "9"}, {"pids", "0"}, {"pids", "x"},
 		{"lifeSeconds", NULL}, {"upper", "relative"}, {"upper", "/a/../b"}, {"upper", "/"}, {"work", ""}, {"execdir", NULL},
 		{"socket", "/this/path/is/longer/than/a/socket/address/may/be/because/the/kernel/gives/it/only/one/hundred/and/eight/bytes"},
+		{"swapMiB", "-1"}, {"cpuWeight", "0"}, {"cpuWeight", "10001"}, {"disk", "../disk"},
 		{"layer", NULL}, {"layer", "sha256:abc"}, {"layer", "sha512:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"},
 	};
 	for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++) {
@@ -78,6 +88,7 @@ static void survives_any_bytes(void)
 int main(void)
 {
 	RUN(takes_what_is_right);
+	RUN(takes_what_may_be_left_out);
 	RUN(refuses_each_bad_field);
 	RUN(knows_a_path);
 	RUN(survives_any_bytes);

@@ -6,6 +6,7 @@ import type { Clock } from '#actors/ports/clock.ts';
 import type { LayerStore } from '#actors/ports/layer-store.ts';
 import { PosixLayerStore } from '#adapters/layers/posix/mod.ts';
 import { ContainerBackend } from '../../backends/container/backend.ts';
+import { DiskTemplates } from '../../backends/container/disk-templates.ts';
 import { type Config, cgroupNameOf, pathsOf } from '../../config.ts';
 import { type ImageMounter, ImageMounts } from '../../images/mounts.ts';
 import type { LauncherClient } from '../../launcher/client.ts';
@@ -39,7 +40,15 @@ export const openNode = (config: Config, generation: number, clock: Clock, log: 
       onUnmountFailed: (digest, error) => log.debug('image.kept', { digest, message: (error as Error).message }),
     });
     const backend = yield* acquire(
-      () => new ContainerBackend({ sandboxesDir: paths.sandboxes, socketsDir: paths.sockets, launcher: () => launcher.get(), images, clock, log }),
+      () => new ContainerBackend({
+          sandboxesDir: paths.sandboxes,
+          socketsDir: paths.sockets,
+          launcher: () => launcher.get(),
+          images,
+          disks: new DiskTemplates(paths.disks),
+          clock,
+          log,
+        }),
       (b) => b.close(),
     );
     yield* step(() => launcher.get());
