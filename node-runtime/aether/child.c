@@ -46,10 +46,14 @@ static void take_descriptors(const struct child_plan *plan)
 		fail(FAILED_OTHER);
 }
 
-static void set_limits(void)
+static void set_limits(const struct start_request *request)
 {
 	struct rlimit limit;
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+	if (request->open_files > 0) {
+		limit = (struct rlimit){request->open_files, request->open_files};
+		if (setrlimit(RLIMIT_NOFILE, &limit) < 0) /* above what the node gives */
+			fail(FAILED_OTHER);
+	} else if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
 		limit.rlim_cur = limit.rlim_max < COMMAND_NOFILE_SOFT ? limit.rlim_max : COMMAND_NOFILE_SOFT;
 		(void)setrlimit(RLIMIT_NOFILE, &limit); /* lowering a soft limit is always allowed */
 	}
@@ -136,7 +140,7 @@ void child_run(const struct child_plan *plan)
 	if (setsid() < 0 || (request->rows > 0 && terminal_take() < 0))
 		fail(FAILED_OTHER);
 	umask(022);
-	set_limits();
+	set_limits(request);
 
 	static struct identity identity;
 	const char *user = kv_get(request->pairs, request->pairs_length, "user");

@@ -24,6 +24,8 @@ export type StartRequest = {
   /** 0: none. */
   readonly timeoutMs: number;
   readonly outputLimitBytes: number;
+  /** Descriptors that each of its processes may have; absent: what the sandbox gives. */
+  readonly openFiles?: number | undefined;
   /** What happens when a log is full: the newest bytes are dropped (default), the writer waits, the oldest are dropped. */
   readonly onFull?: OnFull | undefined;
   /** Size of its terminal; absent: it has none. */
@@ -240,6 +242,7 @@ function* startPairs(request: StartRequest): Generator<readonly [string, string 
   yield ['timeoutMs', request.timeoutMs];
   yield ['limitStdout', request.outputLimitBytes];
   yield ['limitStderr', request.outputLimitBytes];
+  if (request.openFiles !== undefined) yield ['openFiles', request.openFiles];
   if (request.onFull === 'block') yield ['hold', 1];
   if (request.onFull === 'roll') yield ['roll', 1];
   if (request.terminal) {

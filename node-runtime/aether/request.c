@@ -9,6 +9,7 @@
 
 static const uint64_t MS_PER_WEEK = 7ull * 24 * 3600 * 1000;
 static const uint64_t OUTPUT_LIMIT_MAX = 1ull << 40;
+static const uint64_t OPEN_FILES_MAX = 1ull << 30; /* the kernel's own bound of fs.nr_open */
 
 int exec_id_valid(const char *text)
 {
@@ -105,6 +106,8 @@ int request_parse_start(const uint8_t *body, size_t length, struct start_request
 	if (kv_get_u64(body, pairs, "limitStdout", 0, OUTPUT_LIMIT_MAX, &out->limit_out) < 0)
 		return -1;
 	if (kv_get_u64(body, pairs, "limitStderr", 0, OUTPUT_LIMIT_MAX, &out->limit_err) < 0)
+		return -1;
+	if (kv_get(body, pairs, "openFiles") && kv_get_u64(body, pairs, "openFiles", 1, OPEN_FILES_MAX, &out->open_files) < 0)
 		return -1;
 	if (get_optional_flag(body, pairs, "hold", &out->hold) < 0 || get_optional_flag(body, pairs, "roll", &out->roll) < 0)
 		return -1;

@@ -18,6 +18,7 @@ struct start_request {
 	size_t stdin_length;
 	uint64_t timeout_ms; /* 0: none */
 	uint64_t limit_out, limit_err;
+	uint64_t open_files; /* 0: what this sandbox gives */
 	int hold, roll;      /* what happens when a log is full, see output.h */
 	uint16_t rows, columns; /* of its terminal; 0: none */
 };

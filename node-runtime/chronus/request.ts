@@ -10,7 +10,13 @@ import type { Accepted } from './journal.ts';
 
 export type ExecRequest = OpParsed<'exec'>;
 /** What the sandbox gives where a request says nothing. */
-export type ExecDefaults = { readonly user: string; readonly env: Readonly<Record<string, string>>; readonly cwd?: string; readonly outputLimitBytes?: number };
+export type ExecDefaults = {
+  readonly user: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly cwd?: string;
+  readonly outputLimitBytes?: number;
+  readonly openFiles?: number | undefined;
+};
 
 const NO_BYTES = new Uint8Array(0);
 
@@ -51,6 +57,7 @@ export const startRequestOf = (request: ExecRequest, body: Uint8Array, execId: E
   stdinBytes: request.stdin === 'bytes' ? body : NO_BYTES,
   timeoutMs: request.timeoutMs ?? 0,
   outputLimitBytes: outputLimitOf(request, defaults),
+  openFiles: defaults.openFiles,
   onFull: request.onFull,
   terminal: request.terminal,
 });

@@ -19,6 +19,7 @@ export type Admitted = { readonly ok: true; readonly slot: number } | { readonly
 
 export class Admission {
   readonly #capacity: Capacity;
+  readonly #openFilesMax: number;
   readonly #reservations = new Map<SandboxId, Reservation>();
   readonly #slots = new Set<number>();
   #memoryMiB = 0;
@@ -27,8 +28,10 @@ export class Admission {
   #diskMiB = 0;
   #lowestFreeSlot = 0;
 
-  constructor(capacity: Capacity) {
+  /** `openFilesMax`: what one process on this node may have open. */
+  constructor(capacity: Capacity, openFilesMax = Number.MAX_SAFE_INTEGER) {
     this.#capacity = capacity;
+    this.#openFilesMax = openFilesMax;
   }
 
   /** Reserves, or says which dimension is full. Repeated for the same sandbox it answers with the same slot. */
@@ -90,6 +93,7 @@ export class Admission {
         : check('cpuMillis', limits.cpuMillis, used.cpuMillis, c.cpuMillis)) ??
       check('pids', limits.pids, used.pids, c.pids) ??
       check('diskMiB', limits.diskMiB ?? 0, used.diskMiB, c.diskMiB) ??
+      (limits.openFiles !== null && limits.openFiles > this.#openFilesMax ? full('openFiles', limits.openFiles, 0, this.#openFilesMax) : undefined) ??
       check('descriptors', EDGE_LIMITS.descriptorsPerSandbox, used.descriptors, c.descriptors)
     );
   }

@@ -7,7 +7,7 @@ import { Admission } from './admission.ts';
 
 const capacity = { sandboxes: 4, memoryMiB: 1_000, cpuMillis: 64_000, pids: 1_000, diskMiB: 1_000, descriptors: 100 } as Capacity;
 const spec = (limits: { memoryMiB?: number; cpuMillis?: number; pids?: number; diskMiB?: number } = {}): SandboxSpec =>
-  ({ limits: { memoryMiB: 100, cpuMillis: 100, pids: 10, ...limits } }) as unknown as SandboxSpec;
+  ({ limits: { memoryMiB: 100, cpuMillis: 100, pids: 10, diskMiB: null, openFiles: null, ...limits } }) as unknown as SandboxSpec;
 const id = (n: number): SandboxId => `sb-0-${n.toString(16).padStart(20, '0')}-node` as SandboxId;
 
 describe('Admission', () => {
@@ -36,6 +36,13 @@ describe('Admission', () => {
     expect(admission.admit(id(1), spec({ memoryMiB: 2_000 }))).toMatchObject({ error: { retry: 'never' } });
     admission.admit(id(2), spec({ memoryMiB: 1_000 }));
     expect(admission.admit(id(3), spec({ memoryMiB: 100 }))).toMatchObject({ error: { retry: 'later' } });
+  });
+
+  test('more open files than a process of this node may have never fit', () => {
+    const admission = new Admission(capacity, 20_000);
+    const asks = (openFiles: number) => admission.admit(id(openFiles), { limits: { ...spec().limits, openFiles } } as unknown as SandboxSpec);
+    expect(asks(20_001)).toMatchObject({ ok: false, error: { code: 'NODE_FULL', retry: 'never', details: { dimension: 'openFiles' } } });
+    expect(asks(20_000).ok).toBe(true);
   });
 
   test('INV-CAP: over any order of admits and releases the sums stay within the capacity, slots stay unique, all comes back', () => {

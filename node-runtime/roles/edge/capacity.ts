@@ -12,6 +12,9 @@ export const descriptorLimit = (): number => {
   return match ? Number(match[1]) : 4_096;
 };
 
+/** What one process in a sandbox may have open: the launcher gives no more than `NOFILE_MAX` of its `limits.h`. */
+export const openFilesMax = (): number => Math.min(descriptorLimit(), EDGE_LIMITS.openFilesMax);
+
 const pidLimit = (): number => Number.parseInt(readFileSync('/proc/sys/kernel/pid_max', 'utf8'), 10);
 
 /** Free for everybody but root's own reserve. */

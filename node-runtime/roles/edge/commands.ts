@@ -40,6 +40,8 @@ export type EdgeCommandsOptions = {
   readonly accepting: () => boolean;
   /** Layers of the spec that this node cannot get; checked before anything is reserved. */
   readonly missingLayer: (spec: LaunchSandboxes['spec']) => string | null;
+  /** Free on the node's disk, right now. */
+  readonly freeDiskMiB: () => number;
 };
 
 /** Starts consuming. The consumer is made anew, so that what an earlier process left unacknowledged comes back in order. */
@@ -109,6 +111,9 @@ class EdgeCommand {
       });
     if (!this.#o.accepting()) return wireError('EDGE_FENCED', `node ${edge} takes no new sandboxes now (draining, or its lease is not renewed)`);
     if (batch.spec.backend !== 'container') return wireError('NOT_SUPPORTED', `backend ${batch.spec.backend} is not available on node ${edge}; use container`);
+    const free = this.#o.freeDiskMiB();
+    if (free < EDGE_LIMITS.diskFloorMiB)
+      return wireError('NODE_FULL', `node ${edge} has ${free} MiB of disk left and takes no sandboxes below ${EDGE_LIMITS.diskFloorMiB}; free some, or try again later`, { details: { dimension: 'disk', free } });
     const missing = this.#o.missingLayer(batch.spec);
     return missing ? wireError('LAYER_NOT_FOUND', `layer ${missing} is not in the store that node ${edge} reads; build or import it, see dsec image ls`) : null;
   }
@@ -199,7 +204,15 @@ class EdgeCommand {
   #reply(envelope: CommandEnvelope, result: CommandResult, lives?: GrantedLives): void {
     if (!envelope.replyTo) return;
     const data = result.ok
-      ? { ok: true as const, data: { decision: result.decision, version: result.version, ...(result.decision === 'ignored' ? { reason: result.reason } : {}), ...(lives ? { lives } : {}) } }
+      ? {
+          ok: true as const,
+          data: {
+            decision: result.decision,
+            version: result.version,
+            ...(result.decision === 'ignored' ? { reason: result.reason } : {}),
+            ...(lives ? { lives } : {}),
+          },
+        }
       : { ok: false as const, error: result.error };
     const reply: CommandReply = { commandId: envelope.id, at: this.#o.clock.now(), result: data };
     this.#o.connection.publish(envelope.replyTo, encode('reply', reply));

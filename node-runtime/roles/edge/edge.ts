@@ -18,7 +18,7 @@ import { FORGETTING_LIMITS, startForgetting } from '../forgetting.ts';
 import { acquire, step } from '../scope.ts';
 import { Admission } from './admission.ts';
 import { startBeats } from './beats.ts';
-import { nodeCapacity } from './capacity.ts';
+import { freeDiskMiB, nodeCapacity, openFilesMax } from './capacity.ts';
 import { consumeEdgeCommands } from './commands.ts';
 import { openIdentity } from './identity.ts';
 import type { Lease } from './lease.ts';
@@ -60,7 +60,7 @@ export const startEdge = (o: EdgeOptions): Effect.Effect<Edge, unknown, Scope.Sc
     const { config, eventLog, log } = o;
     const clock = systemClock;
     const capacity = nodeCapacity(config);
-    const admission = new Admission(capacity);
+    const admission = new Admission(capacity, openFilesMax());
     let draining = false;
     let node: Node | undefined;
     const onFence = (fenced: boolean) => void node?.backend.freezeAll(fenced);
@@ -116,7 +116,21 @@ const openDoors = (i: Inside): Effect.Effect<void, unknown, Scope.Scope> =>
     const missingLayer = (spec: SandboxState['spec']) => spec.layers.find((digest) => !store.has(digest)) ?? null;
     const { laneCount } = config;
     yield* acquire(
-      () => consumeEdgeCommands({ edge, generation, connection, queue, driver, admission, clock, log, laneCount, accepting, missingLayer }),
+      () =>
+        consumeEdgeCommands({
+          edge,
+          generation,
+          connection,
+          queue,
+          driver,
+          admission,
+          clock,
+          log,
+          laneCount,
+          accepting,
+          missingLayer,
+          freeDiskMiB: () => freeDiskMiB(config.dataDir),
+        }),
       (consumer) => consumer.close(),
     );
     const load = { used: () => admission.used(), running: () => i.sandboxes.countByProject() };

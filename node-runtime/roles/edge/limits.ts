@@ -3,17 +3,21 @@ export const EDGE_LIMITS = {
   descriptorsPerSandbox: 4,
   /** Descriptors kept for everything else in the process. */
   descriptorReserve: 1_000,
+  /** Largest limit of open files that a sandbox may ask for. */
+  openFilesMax: 65_536,
   /** CPU promised ÷ CPU present. Sandboxes wait for a model most of the time (@paper §4). */
   cpuOvercommit: 64,
   /** Memory promised ÷ memory present: limits are upper bounds that few reach (@paper §4, §5.2). */
   memoryOvercommit: 8,
   /**
    * Disk promised ÷ disk free at start: a limit is an upper bound that few reach. A sandbox's disk is a sparse file, so only what
-   * is written is taken; below `diskReserveMiB` of free space the node takes no more sandboxes.
+   * is written is taken; below `diskFloorMiB` of free space the node takes no more sandboxes.
    */
   diskOvercommit: 8,
   /** Disk kept for the bus, logs and layers: what 100 sandboxes may keep of output, and room for the event log. */
   diskReserveMiB: 4_096,
+  /** A node with less takes no more sandboxes, whatever they ask for: the bus and the logs need what is left. */
+  diskFloorMiB: 512,
   /**
    * Processes promised ÷ processes that the kernel can name: limits are upper bounds against fork bombs, few sandboxes have
    * more than a handful. All sandboxes together are held below the kernel's number by the launcher.
