@@ -11,6 +11,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { DsecError } from '#bus/errors.ts';
 import { greetingOf } from './greeting.ts';
@@ -119,13 +120,19 @@ export class NatsServer {
   }
 }
 
+/**
+ * On a small machine the server shares its cores with everything it serves: threads that hand single messages to one another
+ * cost more than they bring. Measured with create + exec + stop on two cores: a fifth less processor time with one.
+ */
+const serverThreads = (): number => Math.max(1, Math.floor(availableParallelism() / 2));
+
 const launch = ({ program, configFile, lockFile, startLog }: ServerOptions): ChildProcess => {
   const log = openSync(startLog, 'w', 0o600);
   try {
     const lock = ['flock', '--no-fork', '--wait', String(PROCESS_LIMITS.lockWaitSeconds), '--conflict-exit-code', String(LOCKED_EXIT), lockFile];
     const guarded = ['--pdeathsig', 'TERM', 'sh', '-c', WITH_PARENT, 'sh', String(process.pid), ...lock, program, '--config', configFile];
     // Own session: Ctrl-C in a terminal reaches the platform, which then ends its roles before their bus.
-    const child = spawn('setpriv', guarded, { stdio: ['ignore', log, log], detached: true });
+    const child = spawn('setpriv', guarded, { stdio: ['ignore', log, log], detached: true, env: { GOMAXPROCS: String(serverThreads()), ...process.env } });
     child.on('error', () => {}); // seen as an end without a pid
     return child;
   } finally {

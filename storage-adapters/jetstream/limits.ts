@@ -7,6 +7,8 @@ export const JETSTREAM_LIMITS = {
 
   /** Commits a tail may hold that its handler has not seen yet: at the payload limit 64 MiB. */
   tailBatch: 64,
+  /** How long a tail lets commits gather: what a reader of a projection waits at most, and one wake-up instead of many. */
+  tailLingerMs: 20,
   /** Same for reads that collect everything anyway; keeps one burst below the server's 64 MB of pending output per client. */
   readBatch: 256,
   /** Deliveries one pull request may bring; the consumer's `max_ack_pending` is the real bound, this only ends old requests. */

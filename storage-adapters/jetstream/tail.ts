@@ -64,7 +64,7 @@ export class StreamTail implements Tail {
       end: (end) => this.#offer({ kind: 'end', end }),
     });
     try {
-      inbox.pull(JETSTREAM_LIMITS.tailBatch, { wait: true });
+      inbox.pull(1, { wait: true });
       await this.#consume(inbox);
     } finally {
       inbox.close();
@@ -72,13 +72,23 @@ export class StreamTail implements Tail {
     }
   }
 
+  /**
+   * Waits for one message, lets others gather for a moment, then takes all there are. A message that wakes this process for
+   * itself alone costs both sides more than its handling.
+   */
   async #consume(inbox: PullInbox): Promise<void> {
     let delivered = 0;
+    let waited = true;
     while (!this.#closing) {
       const item = await this.#take();
       if (item.kind === 'close' || (item.kind === 'end' && item.end === 'broken')) return;
       if (item.kind === 'end') {
-        inbox.pull(JETSTREAM_LIMITS.tailBatch, { wait: true });
+        if (item.end === 'empty') inbox.pull(1, { wait: true });
+        else {
+          if (waited) await this.#linger();
+          inbox.pull(JETSTREAM_LIMITS.tailBatch, { wait: false });
+        }
+        waited = item.end === 'empty';
         continue;
       }
       const { message } = item;
@@ -89,6 +99,18 @@ export class StreamTail implements Tail {
       this.#nextSequence = message.sequence + 1;
       this.#backoff.reset();
     }
+  }
+
+  /** Cut short by anything that comes: the end of the connection, or of this tail. */
+  async #linger(): Promise<void> {
+    if (this.#items.length > 0) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, JETSTREAM_LIMITS.tailLingerMs);
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
   }
 
   #offer(item: Item): void {

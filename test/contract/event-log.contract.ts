@@ -280,6 +280,7 @@ export const eventLogContract = (name: string, factory: EventLogFactory): void =
         const tail = await log.tail(harness.shard, second, handler, ({ address }) => void forgotten.push(`${address.id} after ${ids().length}`));
         await vi.waitFor(() => expect(ids()).toEqual(['sb-one/2']), PATIENCE);
         const third = await append(anAppend(actor, 3, second));
+        await vi.waitFor(() => expect(ids()).toEqual(['sb-one/2', 'sb-one/3']), PATIENCE); // a tombstone takes what it replaces from tails that are behind, too
         applied(await log.forget(actor, third, 60_000));
         await append(anAppend(at('sb-two'), 1, 0));
         await vi.waitFor(() => expect(ids()).toEqual(['sb-one/2', 'sb-one/3', 'sb-two/1']), PATIENCE);
