@@ -78,6 +78,12 @@ export class Fleet {
     return false;
   }
 
+  /** Every node that may be chosen has been heard since `since`: what is said of their room is no older than that. */
+  isHeardSince(since: number, at: number): boolean {
+    for (const known of this.#nodes.values()) if (isCandidate(known, at) && known.receivedAt < since) return false;
+    return true;
+  }
+
   view(at: number): FleetView {
     const nodes: FleetNode[] = [];
     for (const known of this.#nodes.values()) if (isCandidate(known, at)) nodes.push(known.node);

@@ -144,6 +144,18 @@ describe('the fleet view', () => {
     expect(fleetOf(beat(named(1), { accepting: false })).hasCandidates(T0)).toBe(false);
   });
 
+  test('knows whether every living node was heard since a moment', () => {
+    const fleet = fleetOf(beat(named(1)), beat(named(2)));
+    expect(fleet.isHeardSince(T0, after(10))).toBe(true);
+    expect(fleet.isHeardSince(after(1), after(10))).toBe(false);
+    fleet.observe(beat(named(1), { at: after(5) }), after(5));
+    expect(fleet.isHeardSince(after(1), after(10))).toBe(false);
+    fleet.observe(beat(named(2), { at: after(6) }), after(6));
+    expect(fleet.isHeardSince(after(1), after(10))).toBe(true);
+    fleet.observe(beat(named(1), { at: after(2_000) }), after(2_000));
+    expect(fleet.isHeardSince(after(1_000), after(6 + FLEET_LIMITS.freshMs + 1))).toBe(true); // the other has fallen silent
+  });
+
   test('lays its own decisions over the beats until the beats show them', () => {
     const fleet = fleetOf(beat(named(1), { used: sized(5) }));
     fleet.noteAssigned(named(1), 10, spec, after(100));

@@ -7,6 +7,8 @@ export type Leftovers = {
   readonly mounts: readonly string[];
   readonly cgroups: readonly string[];
   readonly networkNamespaces: readonly string[];
+  /** Loop devices with a file of the platform behind them. */
+  readonly loopDevices: readonly string[];
   readonly files: readonly string[];
 };
 
@@ -23,6 +25,7 @@ export const findLeftovers = ({ cgroupName, dirs, namespaces }: Owned): Leftover
   mounts: mountsBelow(dirs),
   cgroups: cgroupDirs(cgroupName),
   networkNamespaces: stillThere(namespaces),
+  loopDevices: loopDevicesOver(dirs),
   files: dirs.filter((dir) => existsSync(dir)),
 });
 
@@ -67,6 +70,12 @@ const mountsBelow = (dirs: readonly string[]): string[] =>
   textOf('/proc/self/mountinfo')
     .split('\n')
     .filter((line) => dirs.some((dir) => line.includes(` ${dir}/`)));
+
+const loopDevicesOver = (dirs: readonly string[]): string[] =>
+  readdirSync('/sys/block').flatMap((name) => {
+    const file = textOf(`/sys/block/${name}/loop/backing_file`).trim();
+    return dirs.some((dir) => file.startsWith(`${dir}/`)) ? [`${name} ${file}`] : [];
+  });
 
 const CGROUP_ROOT = '/sys/fs/cgroup';
 const cgroupDirs = (name: string): string[] =>

@@ -92,5 +92,5 @@ test('after all of it the platform ends and leaves nothing', async () => {
   const owned = { cgroupName: cgroupNameOf(host.platform.config), dirs: [host.dir], namespaces };
   await dsec.close();
   await host.close();
-  expect(findLeftovers(owned)).toEqual({ processes: [], mounts: [], cgroups: [], networkNamespaces: [], files: [] });
+  expect(findLeftovers(owned)).toEqual({ processes: [], mounts: [], cgroups: [], networkNamespaces: [], loopDevices: [], files: [] });
 });

@@ -3,6 +3,12 @@ export const PLACEMENT_LIMITS = {
   inFlight: 64,
   /** A create that finds no living node is given back for this long at a time, until its own deadline. */
   noNodeRetryMs: 250,
+  /** A create that finds no room is given back for this long at a time, until every node has been heard since it was asked for. */
+  noRoomRetryMs: 100,
+  /** What a beat may take on its way: one that is younger by less than this may tell of the time before. */
+  beatTransitMs: 50,
+  /** A few beats: clocks that disagree must not hold an answer up for longer. */
+  noRoomRetries: 30,
   /** After a failed append or forward the message is given back. */
   retryMs: 250,
   /** Request actors kept in memory; the oldest idle ones are dropped and loaded again when needed. */

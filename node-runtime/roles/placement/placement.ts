@@ -118,14 +118,25 @@ export class Placement {
       traceparent: envelope.traceparent,
       at: now,
     };
+    const chosen = await this.#withChoices(address, command, now);
+    if (this.#mayBeOutdated(chosen, envelope, delivery.attempt, now) && now < deadlineAt) {
+      delivery.retry(PLACEMENT_LIMITS.noRoomRetryMs);
+      return;
+    }
     const birth = command.type === 'PlaceSandboxes' && delivery.attempt === 1;
-    const result = await this.#driver.submit(address, await this.#withChoices(address, command, now), meta, { birth });
+    const result = await this.#driver.submit(address, chosen, meta, { birth });
     this.#remember(address);
     if (!result.ok && result.error.retry !== 'never') throw new DsecError(result.error);
     if (!result.ok) this.#o.log.info('request.rejected', { actorId: command.requestId, code: result.error.code });
     const held = this.#driver.peek(address);
     if (held) await this.#forward(envelope, held.state);
     delivery.ack();
+  }
+
+  /** "No room" is said of nodes as they were after the question, not before: what the asker has just ended makes room. */
+  #mayBeOutdated(command: RequestCommand, { at }: CommandEnvelope, attempt: number, now: number): boolean {
+    if (command.type !== 'PlaceSandboxes' || !command.choices.includes(null) || attempt > PLACEMENT_LIMITS.noRoomRetries) return false;
+    return !this.#fleet.isHeardSince(at + PLACEMENT_LIMITS.beatTransitMs, now);
   }
 
   async #withChoices(address: ActorAddress, command: RequestBusCommand, now: number): Promise<RequestCommand> {
