@@ -89,6 +89,15 @@ int channel_hung_up(void)
 	return poll(&watched, 1, 0) > 0 && (watched.revents & (POLLHUP | POLLERR)) != 0;
 }
 
+int channel_wait(int fd)
+{
+	struct pollfd watched[] = {{.fd = connection, .events = POLLIN}, {.fd = fd, .events = POLLIN}};
+	while (poll(watched, 2, -1) < 0)
+		if (errno != EINTR)
+			return -1;
+	return watched[0].revents != 0 ? -1 : 0;
+}
+
 enum channel_result channel_fail_at(enum file_reason reason, int error_number, const char *path)
 {
 	struct file_failed_body body = {.reason = (uint16_t)reason, .error_number = error_number};
@@ -186,4 +195,14 @@ size_t upload_next(struct upload *upload, size_t most, const uint8_t **bytes)
 	upload->left -= length;
 	upload->total += length;
 	return length;
+}
+
+enum channel_result upload_fail(struct upload *upload, enum file_reason reason, int error_number, const char *path)
+{
+	const uint8_t *bytes;
+	if (channel_fail_at(reason, error_number, path) != CHANNEL_OK)
+		return CHANNEL_GONE;
+	while (upload_next(upload, SIZE_MAX, &bytes) > 0)
+		continue;
+	return upload->broken;
 }

@@ -25,6 +25,8 @@ enum channel_result channel_receive(struct channel_frame *frame);
 enum channel_result channel_answer(uint16_t type, const void *head, size_t head_length, const void *tail, size_t tail_length);
 /* 1 when the other side has closed: long work without a frame asks now and then. */
 int channel_hung_up(void);
+/* Waits until `fd` is readable. -1 when the other side closed or says something first. */
+int channel_wait(int fd);
 
 /* FAILED with errno; with another reason; about a path. CHANNEL_OK when it was sent. */
 enum channel_result channel_fail(int error_number);
@@ -53,5 +55,7 @@ struct upload {
 void upload_begin(struct upload *upload);
 /* A view on the next bytes, up to `most`; 0 at the end or when the connection broke (`broken`). */
 size_t upload_next(struct upload *upload, size_t most, const uint8_t **bytes);
+/* FAILED at once, since whoever sends gigabytes should hear of it before the end; then takes what still comes, so that the next request is understood. */
+enum channel_result upload_fail(struct upload *upload, enum file_reason reason, int error_number, const char *path);
 
 #endif

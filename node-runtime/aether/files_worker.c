@@ -38,6 +38,12 @@ static enum channel_result serve(const struct channel_frame *frame)
 		return files_move(frame);
 	case FILE_REMOVE:
 		return files_remove(frame);
+	case FILE_PACK:
+		return files_pack(frame);
+	case FILE_UNPACK:
+		return files_unpack(frame);
+	case FILE_WATCH:
+		return files_watch(frame);
 	default:
 		return CHANNEL_MALFORMED;
 	}

@@ -17,22 +17,6 @@
 
 enum { MODE_NEW = 0644, MODE_KEEP = 1 << 16 };
 
-/* Takes what is still coming of a failed upload, so that the next request is understood. */
-static enum channel_result drain(struct upload *upload)
-{
-	const uint8_t *bytes;
-	while (upload_next(upload, SIZE_MAX, &bytes) > 0)
-		continue;
-	return upload->broken;
-}
-
-/* Says why at once: whoever sends gigabytes should hear of it before the end. */
-static enum channel_result fail_upload(struct upload *upload, enum file_reason reason, int problem)
-{
-	enum channel_result result = channel_fail_at(reason, problem, NULL);
-	return result == CHANNEL_OK ? drain(upload) : result;
-}
-
 /* 0, or -1 with errno; 1 when the connection broke first. */
 static int receive_into(int fd, struct upload *upload, int sparse)
 {
@@ -120,15 +104,15 @@ static enum channel_result write_to(const struct channel_frame *frame, const str
 	int sparse = request_flag(frame, "sparse");
 	upload_begin(&upload);
 	if (look_at_old(place, &old, &reason) < 0)
-		return fail_upload(&upload, reason, errno);
+		return upload_fail(&upload, reason, errno, NULL);
 	if (temp_make(&temp, place->directory) < 0)
-		return fail_upload(&upload, REASON_ERRNO, errno);
+		return upload_fail(&upload, REASON_ERRNO, errno, NULL);
 	enum channel_result result;
 	int received = receive_into(temp.fd, &upload, sparse);
 	if (received > 0)
 		result = upload.broken;
 	else if (received < 0 || put_in_place(&temp, place, &old, mode, &written) < 0)
-		result = fail_upload(&upload, REASON_ERRNO, errno);
+		result = upload_fail(&upload, REASON_ERRNO, errno, NULL);
 	else
 		result = entry_answer(&written, NULL);
 	temp_close(&temp);
@@ -158,7 +142,7 @@ enum channel_result files_write(const struct channel_frame *frame)
 		int problem = errno;
 		place_close(&place);
 		upload_begin(&upload);
-		return fail_upload(&upload, REASON_ERRNO, problem);
+		return upload_fail(&upload, REASON_ERRNO, problem, NULL);
 	}
 	enum channel_result result = write_to(frame, &place, mode);
 	place_close(&place);
@@ -201,7 +185,7 @@ enum channel_result files_append(const struct channel_frame *frame)
 	if (received > 0)
 		result = upload.broken;
 	else if (received < 0 || fstat(fd, &status) < 0)
-		result = fail_upload(&upload, reason, errno);
+		result = upload_fail(&upload, reason, errno, NULL);
 	else
 		result = entry_answer(&status, NULL);
 	if (fd >= 0)

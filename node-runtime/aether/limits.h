@@ -69,9 +69,11 @@ enum {
 	ENTRY_PATH_BYTES = 1024 * 1024,
 	/* Extended attributes of one file (the kernel's own limit for all names and for one value), and an extended header around them. */
 	XATTR_BYTES = 64 * 1024,
+	/* Name of one, with room for characters that are written as three. */
+	XATTR_NAME_BYTES = 1024,
 	EXTENDED_HEADER_BYTES = 2 * 1024 * 1024,
 	/* Pieces of one sparse file: an archive that claims more is refused, a file that has more is carried with some holes filled. */
-	SPARSE_PIECES_MAX = 256 * 1024,
+	SPARSE_PIECES_MAX = 64 * 1024,
 	/* Bytes of paths that one answer names as not carried; the others are counted. */
 	OMITTED_PATH_BYTES = 64 * 1024,
 	/* Directories under one recursive watch. */

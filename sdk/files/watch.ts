@@ -28,10 +28,13 @@ export class FileWatch implements AsyncIterable<FileEvent> {
     const stream = await StreamOut.open(target, request, options, true);
     const chunks = stream[Symbol.asyncIterator]();
     const reader = eventReader();
-    const { value } = await chunks.next();
-    const first = value ? reader.take(value) : [];
-    if (first[0]?.kind !== 'watching') throw DsecError.of('MALFORMED_MESSAGE', 'the watch did not begin as a watch');
-    return new FileWatch(stream, chunks, reader, first.slice(1));
+    const first: EventRecord[] = []; // directories that are too many are told before it begins
+    while (!first.some(({ kind }) => kind === 'watching')) {
+      const { value, done } = await chunks.next();
+      if (done) throw DsecError.of('MALFORMED_MESSAGE', 'the watch ended before it began');
+      first.push(...reader.take(value));
+    }
+    return new FileWatch(stream, chunks, reader, first);
   }
 
   /** Ends when the watched thing is gone, or by `close`. */
