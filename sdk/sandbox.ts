@@ -11,6 +11,7 @@ import { type HistoryOptions, type StoredCommit, commitHistory } from './commit-
 import { Command, runCommand, startCommand } from './exec/command.ts';
 import { type ExecOptions, type StartOptions, execOrder, startOrder } from './exec/exec-options.ts';
 import type { ExecResult } from './exec/exec-result.ts';
+import { SandboxFiles } from './files/sandbox-files.ts';
 import type { WaitOptions } from './run-options.ts';
 import type { Session } from './session.ts';
 import { type Goal, type SettleOptions, commandAndSettle } from './transition.ts';
@@ -25,6 +26,8 @@ export type NewLives = {
 
 export class Sandbox {
   readonly id: SandboxId;
+  /** Its files. */
+  readonly files: SandboxFiles;
   readonly #session: Session;
   #state: SandboxState | undefined;
   #ended = false;
@@ -32,6 +35,7 @@ export class Sandbox {
   constructor(session: Session, id: SandboxId, state?: SandboxState) {
     this.#session = session;
     this.id = id;
+    this.files = new SandboxFiles({ ops: session.ops, sandboxId: id });
     this.#state = state;
   }
 
