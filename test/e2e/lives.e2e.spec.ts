@@ -1,0 +1,194 @@
+/** Lives with real time, as short as they may be: what ends when, what goes on, and what calls under way are told. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { connect, type DsecClient, DsecError, type Sandbox, type SandboxChange, type SandboxState } from '#sdk/mod.ts';
+import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
+
+let host: TestPlatform;
+let dsec: DsecClient;
+
+beforeAll(async () => {
+  host = await startTestPlatform();
+  dsec = await connect({ contextFile: host.platform.contextFile });
+});
+afterAll(async () => {
+  await dsec?.close();
+  await host?.close();
+});
+
+const box = (options: Partial<Parameters<DsecClient['runContainer']>[0]> = {}): Promise<Sandbox> => dsec.runContainer({ image: 'small', memoryLimitMb: 32, ...options });
+/** The state in which it ended, from its history. */
+const end = async (sandbox: Sandbox): Promise<SandboxState> => {
+  for await (const commit of sandbox.events({ follow: true })) if (['stopped', 'failed'].includes(String(commit.state['status']))) return commit.state as unknown as SandboxState;
+  throw new Error('its history is over, and it is not');
+};
+const refusal = async (work: Promise<unknown>): Promise<DsecError> =>
+  work.then(
+    () => expect.unreachable('it was accepted'),
+    (thrown: unknown) => thrown as DsecError,
+  );
+const SLACK_MS = 2_000;
+
+describe.concurrent('the end of a life', () => {
+  test('total: at its time, once, whatever it does; a command under way ends as expired', async () => {
+    const sandbox = await box({ ttlTotal: 2 });
+    const result = await sandbox.runShell('echo partial; sleep 60');
+    expect(result).toMatchObject({ reason: 'expired', fault: 'policy', retry: 'never', exitCode: null, stdout: 'partial\n', ok: false });
+    const state = await end(sandbox);
+    expect([state.status, state.stopReason, state.failure]).toEqual(['stopped', 'total_life', null]);
+    expect(Number(state.endedAt) - state.createdAt).toBeGreaterThanOrEqual(2_000);
+    expect(Number(state.endedAt) - state.createdAt).toBeLessThan(2_000 + SLACK_MS);
+    const events = [];
+    for await (const commit of sandbox.events()) events.push(...commit.events.map((event) => event.type));
+    expect(events.filter((type) => type === 'SandboxStopping' || type === 'SandboxStopped')).toEqual(['SandboxStopping', 'SandboxStopped']);
+  });
+
+  test('afterwards calls are told EXPIRED, and known commands are still answered', async () => {
+    const sandbox = await box({ ttlTotal: 2 });
+    const done = await sandbox.exec(['echo', 'kept'], { key: 'before' });
+    await end(sandbox);
+    const error = await refusal(sandbox.exec(['true']));
+    expect([error.code, error.fault, error.retry, error.outcome]).toEqual(['EXPIRED', 'policy', 'never', 'not_applied']);
+    expect((await sandbox.exec(['echo', 'kept'], { key: 'before' })).stdout).toBe('kept\n');
+    expect((await sandbox.attach(done.execId).wait()).exitCode).toBe(0);
+  });
+
+  test('running: counted from the start', async () => {
+    const sandbox = await box({ ttlRunning: 2 });
+    const result = await sandbox.exec(['sleep', '60']);
+    expect(result.reason).toBe('expired');
+    const state = await end(sandbox);
+    expect(state.stopReason).toBe('running_life');
+    expect(Number(state.endedAt) - Number(state.startedAt)).toBeGreaterThanOrEqual(2_000);
+  });
+
+  test('idle: a command in the foreground is activity, however long and silent it is', async () => {
+    const sandbox = await box({ ttlRunningStop: 1 });
+    expect((await sandbox.exec(['sleep', '3'])).ok).toBe(true);
+    const commandEndedAt = Date.now();
+    const state = await end(sandbox);
+    expect(state.stopReason).toBe('idle');
+    expect(Number(state.endedAt) - commandEndedAt).toBeGreaterThanOrEqual(800);
+    expect(Number(state.endedAt) - commandEndedAt).toBeLessThan(1_000 + SLACK_MS);
+  });
+
+  test('idle: what runs unattended and silently is none', async () => {
+    const sandbox = await box({ ttlRunningStop: 1 });
+    const command = await sandbox.start(['sleep', '60']);
+    const startedAt = Date.now();
+    expect((await end(sandbox)).stopReason).toBe('idle');
+    expect(Date.now() - startedAt).toBeLessThan(1_000 + 2 * SLACK_MS);
+    expect((await command.wait()).reason).toBe('expired');
+  });
+
+  test('looking at a sandbox neither shortens nor lengthens anything', async () => {
+    const sandbox = await box({ ttlRunningStop: 2 });
+    const startedAt = Date.now();
+    let state: SandboxState;
+    do {
+      state = await sandbox.refresh();
+      await delay(50);
+    } while (state.status === 'running');
+    const livedMs = Date.now() - startedAt;
+    expect(livedMs).toBeGreaterThan(1_900);
+    expect(livedMs).toBeLessThan(2_000 + SLACK_MS);
+  });
+});
+
+describe.concurrent('new lives', () => {
+  test('are in the answer in absolute time, and hold', async () => {
+    const sandbox = await box({ ttlTotal: 3 });
+    const before = Date.now();
+    const decision = await sandbox.extend({ ttlTotal: 6, ttlRunning: 600, ttlRunningStop: null });
+    expect(decision).toMatchObject({ decision: 'accepted', lives: { version: 1, runningMs: 600_000, idleMs: null, idleDeadlineAt: null } });
+    expect(decision.lives?.totalDeadlineAt).toBeGreaterThanOrEqual(before + 6_000);
+    expect(decision.lives?.totalDeadlineAt).toBeLessThan(before + 6_000 + SLACK_MS);
+    await delay(4_000);
+    expect((await sandbox.exec(['echo', 'alive'])).stdout).toBe('alive\n');
+    const state = await end(sandbox);
+    expect(Number(state.endedAt)).toBeGreaterThanOrEqual(Number(decision.lives?.totalDeadlineAt));
+  });
+
+  test('race the timer: each is either granted and kept, or refused because the end came first', async () => {
+    const boxes = await Promise.all(Array.from({ length: 24 }, () => box({ ttlTotal: 2, memoryLimitMb: 8 })));
+    const outcomes = await Promise.all(
+      boxes.map(async (sandbox, n) => {
+        await delay(Math.max(0, Number(sandbox.state?.totalDeadlineAt) - Date.now() - 120 + n * 10));
+        return sandbox.extend({ ttlTotal: 60 }).then(
+          (decision) => ({ sandbox, decision }),
+          (error: DsecError) => ({ sandbox, error }),
+        );
+      }),
+    );
+    const granted = outcomes.flatMap((o) => ('decision' in o ? [o.sandbox] : []));
+    const refused = outcomes.flatMap((o) => ('error' in o ? [o] : []));
+    for (const { error } of refused) expect(['INVALID_STATE', 'SANDBOX_ENDED']).toContain(error.code);
+    await delay(500);
+    for (const sandbox of granted) expect((await sandbox.exec(['echo', 'kept'])).stdout).toBe('kept\n');
+    for (const { sandbox } of refused) expect((await end(sandbox)).stopReason).toBe('total_life');
+    expect(granted.length + refused.length).toBe(boxes.length);
+    await Promise.all(granted.map((sandbox) => sandbox.stop()));
+  });
+
+  test('beyond what there is are refused by name, and change nothing', async () => {
+    const sandbox = await box({ ttlTotal: 600 });
+    const deadline = (await sandbox.refresh()).totalDeadlineAt;
+    expect((await refusal(sandbox.extend({ ttlTotal: 8 * 24 * 3_600 }))).code).toBe('LIMIT_OUT_OF_RANGE');
+    expect((await refusal(sandbox.extend({ ttlRunning: 0 }))).code).toBe('INVALID_ARGUMENT');
+    expect((await refusal(sandbox.extend({}))).code).toBe('INVALID_ARGUMENT');
+    expect((await sandbox.refresh()).totalDeadlineAt).toBe(deadline);
+    await sandbox.stop();
+    expect((await refusal(sandbox.extend({ ttlTotal: 60 }))).code).toBe('SANDBOX_ENDED');
+  });
+
+  test('shorter and longer again: the newest alone counts', async () => {
+    const sandbox = await box({ ttlTotal: 600 });
+    const shorter = await sandbox.extend({ ttlTotal: 2 });
+    expect(shorter.lives?.totalDeadlineAt).toBeLessThan(Date.now() + 2_500);
+    await sandbox.extend({ ttlTotal: 600 });
+    await delay(2_500);
+    expect((await sandbox.exec(['echo', 'alive'])).stdout).toBe('alive\n');
+    await sandbox.stop();
+  });
+});
+
+describe('watch', () => {
+  const collect = (options: Parameters<DsecClient['watch']>[0] = {}) => {
+    const stop = new AbortController();
+    const seen: SandboxChange[] = [];
+    const done = (async () => {
+      for await (const change of dsec.watch({ ...options, signal: stop.signal })) seen.push(change);
+    })().catch((error: DsecError) => expect(error.code).toBe('CANCELLED'));
+    return { seen, stop: async () => (stop.abort(), done) };
+  };
+  const versionsOf = (seen: readonly SandboxChange[], id: string) => seen.filter((change) => change.id === id).map((change) => change.version);
+
+  test('begins with what is there, gives each change once and in order, over restarts of the bus and of the apiserver', async () => {
+    const labels = { watched: 'yes' };
+    const there = await box({ labels });
+    const other = await box({ labels: { watched: 'no' } });
+    const watch = collect({ labels });
+    await expect.poll(() => watch.seen.length).toBeGreaterThan(0);
+    const made = await box({ labels });
+    await made.extend({ ttlTotal: 100 });
+    process.kill(host.platform.pids().bus, 'SIGKILL');
+    await made.extend({ ttlTotal: 200 });
+    process.kill(host.platform.pids().control as number, 'SIGKILL');
+    await Promise.all([made.stop(), other.stop()]);
+    await there.stop();
+    await expect.poll(() => watch.seen.filter(({ state }) => state.status === 'stopped').length, { timeout: 30_000 }).toBe(2);
+    await watch.stop();
+    expect(watch.seen[0]).toMatchObject({ kind: 'found', id: there.id, version: 2, state: { status: 'running' }, events: [] });
+    expect(versionsOf(watch.seen, there.id)).toEqual([2, 3, 4]);
+    expect(versionsOf(watch.seen, made.id)).toEqual([1, 2, 3, 4, 5, 6]);
+    expect(versionsOf(watch.seen, other.id)).toEqual([]);
+    expect(watch.seen.filter(({ id }) => id === made.id).map(({ events }) => events.map(({ type }) => type).at(-1))).toEqual([
+      'SandboxStarting',
+      'SandboxStarted',
+      'SandboxLivesExtended',
+      'SandboxLivesExtended',
+      'SandboxStopping',
+      'SandboxStopped',
+    ]);
+  });
+});
