@@ -72,7 +72,7 @@ export type TestPlatform = {
 };
 
 /** Starts a platform with the layer `small`; `overrides` go to the configuration. */
-export const startTestPlatform = async (options: { overrides?: Partial<ConfigInput>; logLevel?: LogLevel } = {}): Promise<TestPlatform> => {
+export const startTestPlatform = async (options: { overrides?: Partial<ConfigInput>; logLevel?: LogLevel; restartMaxMs?: number } = {}): Promise<TestPlatform> => {
   const dir = mkdtempSync(join(tmpdir(), 'dsec-t-'));
   const logFile = join(dir, 'roles.log');
   const level = options.logLevel ?? 'info';
@@ -82,7 +82,7 @@ export const startTestPlatform = async (options: { overrides?: Partial<ConfigInp
   const store = new PosixLayerStore({ dir: pathsOf(config).layers });
   makeBusyboxRoot(join(dir, 'root'));
   await buildLayer(store, { name: 'small', kind: 'base', source: { type: 'directory', path: join(dir, 'root') } });
-  const platform = await startPlatform({ config, log: createLog('up', 'warn'), logFile });
+  const platform = await startPlatform({ config, log: createLog('up', options.logLevel === 'error' ? 'error' : 'warn'), logFile, restartMaxMs: options.restartMaxMs });
   return {
     platform,
     dir,

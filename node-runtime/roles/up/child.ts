@@ -13,6 +13,8 @@ export type RoleChildOptions = {
   readonly log: Log;
   /** Where the role's stderr goes: the parent's own, or a file's descriptor. */
   readonly stderr: 'inherit' | number;
+  /** Longest pause before it is started again. */
+  readonly restartMaxMs: number;
 };
 
 export class RoleChild {
@@ -106,7 +108,7 @@ export class RoleChild {
   #restart(): void {
     if (performance.now() - this.#startedAtMs > UP_LIMITS.stableAfterMs) this.#restarts = 0;
     this.#restarts += 1;
-    const waitMs = backoffMs(this.#restarts, UP_LIMITS.restartMinMs, UP_LIMITS.restartMaxMs);
+    const waitMs = backoffMs(this.#restarts, UP_LIMITS.restartMinMs, this.#o.restartMaxMs);
     this.#restartTimer = setTimeout(() => {
       if (this.#ending) return;
       this.#spawn().then(

@@ -14,6 +14,7 @@ import type { Log } from '../../log/log.ts';
 import { projectRoot } from '../../project-root.ts';
 import { acquire, open, step } from '../scope.ts';
 import { RoleChild } from './child.ts';
+import { UP_LIMITS } from './limits.ts';
 import { lockDataDir } from './lock.ts';
 
 export type PlatformOptions = {
@@ -22,6 +23,8 @@ export type PlatformOptions = {
   /** Where the roles' logs go: a file, or the parent's stderr. */
   readonly logFile?: string | undefined;
   readonly onProgress?: (message: string) => void;
+  /** Longest pause before a role that died is started again; shorter for those who kill it on purpose. */
+  readonly restartMaxMs?: number | undefined;
 };
 
 export interface Platform {
@@ -91,7 +94,7 @@ const program = (o: PlatformOptions, progress: (message: string) => void, ending
       () => (o.logFile ? openSync(o.logFile, 'a', 0o600) : ('inherit' as const)),
       (fd) => (typeof fd === 'number' ? closeSync(fd) : undefined),
     );
-    const shared = { program: join(projectRoot(), 'build/dsec.mjs'), configFile, log, stderr };
+    const shared = { program: join(projectRoot(), 'build/dsec.mjs'), configFile, log, stderr, restartMaxMs: o.restartMaxMs ?? UP_LIMITS.restartMaxMs };
     progress('starting apiserver and placement');
     const control = yield* acquire(
       () => RoleChild.start({ ...shared, roles: ['apiserver', 'placement'] }),
