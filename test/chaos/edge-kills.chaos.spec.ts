@@ -1,0 +1,69 @@
+/**
+ * Thirty kills of the Edge: what runs goes on without a gap, what is listed lives and what lives is listed, and in the end the
+ * kernel has nothing more than at the beginning.
+ */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { connect, type DsecClient, type Sandbox } from '#sdk/mod.ts';
+import { killEdges } from '#test/helpers/edge-kills.ts';
+import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
+import { type Traces, tracesOf } from '#test/helpers/traces.ts';
+
+const ROUNDS = 30;
+const CREATES = 10;
+const WRITERS = 3;
+/** A line is written each tenth of a second; a loaded machine may be late, an Edge that is dead may not matter. */
+const GAP_MAX_SECONDS = 3;
+const SETTLE_MS = 30_000;
+
+let host: TestPlatform;
+let dsec: DsecClient;
+let before: Traces;
+let writers: readonly Sandbox[];
+
+beforeAll(async () => {
+  host = await startTestPlatform({ restartMaxMs: 100 });
+  dsec = await connect({ contextFile: host.platform.contextFile });
+  await (await dsec.runContainer({ image: 'small', memoryLimitMb: 16, diskLimitMb: 16 })).delete();
+  before = tracesOf(host);
+  writers = await Promise.all(Array.from({ length: WRITERS }, (_, n) => dsec.runContainer({ image: 'small', memoryLimitMb: 16, labels: { writer: String(n) } })));
+  for (const writer of writers) await writer.start('i=0; while :; do i=$((i+1)); echo $i $(date +%s) >> /w/t; sleep 0.1; done');
+});
+afterAll(async () => {
+  await dsec?.close();
+  await host?.close();
+});
+
+test(`${ROUNDS} kills with ${CREATES} creates and as many deletes in flight`, async () => {
+  const alive = await killEdges({
+    host,
+    dsec,
+    rounds: ROUNDS,
+    createsPerRound: CREATES,
+    launcherEvery: 5,
+    tag: 'kill',
+    onRound: async (round, live) => {
+      const listed: string[] = [];
+      for await (const sandbox of dsec.list({ status: ['admitted', 'preparing', 'starting', 'running', 'stopping'] })) listed.push(sandbox.id);
+      expect(listed.sort(), `round ${round}`).toEqual([...writers, ...live].map(({ id }) => id).sort());
+      expect(tracesOf(host).records, `round ${round}`).toBe(WRITERS + live.length);
+    },
+  });
+  await Promise.all(alive.map((sandbox) => sandbox.delete()));
+}, 300_000);
+
+test('what ran all the while has written every line in its time', async () => {
+  for (const writer of writers) {
+    const lines = (await writer.exec(['cat', '/w/t'])).stdout.trimEnd().split('\n').map((line) => line.split(' ').map(Number) as [number, number]);
+    expect(lines.map(([i]) => i)).toEqual(lines.map((_, i) => i + 1));
+    const gaps = lines.slice(1).map(([, at], i) => at - (lines[i]?.[1] ?? 0));
+    expect(Math.max(...gaps)).toBeLessThanOrEqual(GAP_MAX_SECONDS);
+  }
+});
+
+test('after deleting all, counts equal those of the beginning, and names can be used again', async () => {
+  await Promise.all(writers.map((writer) => writer.delete()));
+  await expect.poll(() => tracesOf(host), { timeout: SETTLE_MS }).toEqual(before);
+  const again = await Promise.all(Array.from({ length: 10 }, (_, n) => dsec.runContainer({ image: 'small', memoryLimitMb: 16, hostname: `again-${n}` })));
+  await Promise.all(again.map((sandbox) => sandbox.delete()));
+  await expect.poll(() => tracesOf(host), { timeout: SETTLE_MS }).toEqual(before);
+});
