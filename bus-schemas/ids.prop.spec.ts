@@ -134,9 +134,11 @@ describe('the body hash', () => {
     Array.isArray(value)
       ? value.map(sorted)
       : value !== null && typeof value === 'object'
-        ? Object.entries(value)
-            .sort(([x], [y]) => (x < y ? -1 : 1))
-            .map(([k, v]) => [k, sorted(v), '{}'])
+        ? {
+            fields: Object.entries(value)
+              .sort(([x], [y]) => (x < y ? -1 : 1))
+              .map(([k, v]) => [k, sorted(v)]),
+          }
         : value;
 
   test('tells a list from its order', () => expect(bodyHashOf({ argv: ['a', 'b'] })).not.toBe(bodyHashOf({ argv: ['b', 'a'] })));

@@ -53,6 +53,8 @@ export const API = {
     request: z.strictObject({
       v,
       key: ClientKey,
+      /** The key has just been made and names nothing yet: saves the look whether it names another request already. */
+      freshKey: z.boolean().default(false),
       count: z.number().int().min(1).max(WIRE_LIMITS.maxCreatesPerMessage).default(1),
       spec: SandboxRequest,
       timeoutMs: DurationMs.min(1_000)
@@ -91,7 +93,10 @@ export const API = {
   pause: { request: one.extend({ key }), response: Decision },
   resume: { request: one.extend({ key }), response: Decision },
   snapshot: { request: one.extend({ key, snapshotId: z.string().min(1).max(64) }), response: Decision },
-  extend: { request: one.extend({ key, totalMs: DurationMs.optional(), runningMs: DurationMs.nullable().optional(), idleMs: DurationMs.nullable().optional() }), response: Decision },
+  extend: {
+    request: one.extend({ key, totalMs: DurationMs.optional(), runningMs: DurationMs.nullable().optional(), idleMs: DurationMs.nullable().optional() }),
+    response: Decision,
+  },
   /** The commits of one sandbox, oldest first. */
   events: {
     request: one.extend({ afterVersion: z.number().int().nonnegative().default(0), limit: z.number().int().min(1).max(500).default(100) }),

@@ -99,9 +99,9 @@ class CreateWaiter {
   }
 
   async send(): Promise<ApiResponse<'create'>> {
-    const { key, count, spec } = this.#order;
+    const { key, count, spec, mayExist } = this.#order;
     const { timeoutMs, signal } = this.#options;
-    const wire = { key, count, spec, timeoutMs: Math.max(1_000, timeoutMs) as DurationMs };
+    const wire = { key, freshKey: !mayExist, count, spec, timeoutMs: Math.max(1_000, timeoutMs) as DurationMs };
     const { requestId, bodyHash } = await this.#session.api.call('create', wire, { giveUpAfterMs: this.#leftMs(), signal });
     this.assembly.expectBody(bodyHash);
     return { requestId, bodyHash };

@@ -25,6 +25,8 @@ export class InFlight {
   /** Bounded by the consumer's `max_ack_pending`. */
   readonly #running = new Map<number, Entry>();
   #whenIdle: (() => void)[] = [];
+  readonly #due: (() => Promise<void>)[] = [];
+  #timer: NodeJS.Timeout | undefined;
 
   constructor(context: BusContext, handler: (delivery: Delivery) => void | Promise<void>) {
     this.#context = context;
@@ -77,8 +79,15 @@ export class InFlight {
     }
   }
 
+  /** Nobody waits for an acknowledgement, so those of a moment travel together, behind what somebody does wait for. */
   #confirm(entry: Entry, settlement: string): void {
-    entry.confirmed = this.#context.mux.request(entry.ackSubject, Buffer.from(settlement));
+    entry.confirmed = new Promise((resolve, reject) => {
+      this.#due.push(() => this.#context.mux.request(entry.ackSubject, Buffer.from(settlement)).then(resolve, reject));
+    });
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      for (const send of this.#due.splice(0)) void send();
+    }, JETSTREAM_LIMITS.ackLingerMs);
   }
 
   /** A redelivery meanwhile starts another confirmation; the last one counts. */

@@ -33,6 +33,8 @@ export const JETSTREAM_LIMITS = {
   idleConsumerMs: 60_000,
   /** Unacknowledged deliveries come back after this time; handlers extend it while they work. */
   ackWaitMs: 30_000,
+  /** How long acknowledgements gather before they are sent. */
+  ackLingerMs: 5,
   /** A command whose handler threw comes back after this. */
   failedHandlerRetryMs: 1_000,
   /** Consumers per stream: an Edge has one, a lane has one, every tail has one. The server's own implicit limit is 1,000. */

@@ -90,7 +90,8 @@ const create = async (o: VerbsOptions, request: ApiParsed<'create'>, { project, 
     ...(traceparent ? { traceparent } : {}),
   };
   // Storing is harmless when the key is known, so both go out together: one round trip, not two.
-  await Promise.all([isKnown(o, project, requestId, bodyHash), o.decisions.store(createLaneSubject(laneOf(requestId, o.laneCount)), envelope)]);
+  const stored = o.decisions.store(createLaneSubject(laneOf(requestId, o.laneCount)), envelope);
+  await Promise.all([request.freshKey ? null : isKnown(o, project, requestId, bodyHash), stored]);
   return { requestId, bodyHash };
 };
 
