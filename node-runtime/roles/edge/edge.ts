@@ -140,13 +140,17 @@ const openDoors = (i: Inside): Effect.Effect<void, unknown, Scope.Scope> =>
     );
   });
 
-/** What nobody needs any more: logs past their retention, trash, records past theirs. */
-const startCleaning = ({ config, eventLog, log, clock, sandboxes }: Inside): Effect.Effect<void, unknown, Scope.Scope> =>
+/** What nobody needs any more: logs past their retention, trash, idle images, records past theirs. */
+const startCleaning = ({ config, eventLog, log, clock, sandboxes, node }: Inside): Effect.Effect<void, unknown, Scope.Scope> =>
   Effect.gen(function* () {
     const { sandboxes: sandboxesDir, trash: trashDir } = pathsOf(config);
     yield* acquire(
       () => sweepLogs({ sandboxesDir, trashDir, isLive: (id) => sandboxes.isLive(id), clock, log }),
       (sweeper) => sweeper.stop(),
+    );
+    yield* acquire(
+      () => setInterval(() => void node.images.sweep(), EDGE_LIMITS.sweepMs),
+      (timer) => clearInterval(timer),
     );
     const actors = { kind: 'sandbox', home: config.edgeName } as const;
     const forgettableAt = ({ commit }: { commit: { state: unknown } }) => {
