@@ -19,8 +19,9 @@
 /* New namespaces by clone(2): CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET. */
 #define NAMESPACE_FLAGS 0x7e020000u
 #define FIRST_PROCESS 1u
+#define LEVEL_SOCKET 1u
 
-enum verdict { DENY, ALLOW, NO_SUCH_CALL, LOOK_AT_CLONE, LOOK_AT_FAMILY, LOOK_AT_PERSONALITY, LOOK_AT_PROCESS };
+enum verdict { DENY, ALLOW, NO_SUCH_CALL, LOOK_AT_CLONE, LOOK_AT_FAMILY, LOOK_AT_OPTION, LOOK_AT_PERSONALITY, LOOK_AT_PROCESS };
 
 /* personality(2) values of Docker's profile: Linux, UNAME26, ADDR_NO_RANDOMIZE-free combinations, and "query". */
 static const uint32_t personalities[] = {0x0, 0x8, 0x20000, 0x20008, 0xffffffff};
@@ -29,6 +30,11 @@ static const uint32_t personalities[] = {0x0, 0x8, 0x20000, 0x20008, 0xffffffff}
  * demand, old code that few have looked at; AF_VSOCK reaches the hypervisor's host past every network namespace.
  */
 static const uint32_t families[] = {1, 2, 10, 16, 17};
+/*
+ * SO_ATTACH_FILTER, SO_ATTACH_REUSEPORT_CBPF. Machine code of filters comes out of one amount for the whole host; when it is used up,
+ * no neighbour can start a command, whose own filter needs some of it.
+ */
+static const uint32_t filter_options[] = {26, 51};
 
 struct run {
 	uint16_t first;
@@ -57,29 +63,43 @@ static void emit_load(struct builder *builder, uint32_t offset)
 	emit(builder, BPF_LD | BPF_W | BPF_ABS, offset, 0, 0);
 }
 
-/* The lower half of the first argument: none of the calls that are looked at uses the upper one. */
-static void emit_load_argument(struct builder *builder)
+/* The lower half of an argument: none of the calls that are looked at uses the upper one. */
+static void emit_load_argument(struct builder *builder, unsigned index)
 {
-	emit_load(builder, offsetof(struct seccomp_data, args));
+	emit_load(builder, (uint32_t)(offsetof(struct seccomp_data, args) + index * sizeof(uint64_t)));
 }
 
-/* Allows when the argument is one of the values. */
-static void emit_one_of(struct builder *builder, const uint32_t *values, uint8_t count, uint32_t otherwise)
+/* What happens when the value in the accumulator is one of these, and when not. */
+static void emit_choice(struct builder *builder, const uint32_t *values, size_t count, uint32_t if_one, uint32_t otherwise)
 {
-	emit_load_argument(builder);
-	for (uint8_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++)
 		emit(builder, BPF_JMP | BPF_JEQ | BPF_K, values[i], (uint8_t)(count - i), 0);
-	emit_return(builder, SECCOMP_RET_ERRNO | otherwise);
-	emit_return(builder, SECCOMP_RET_ALLOW);
+	emit_return(builder, otherwise);
+	emit_return(builder, if_one);
 }
 
-/* Allows when the test of the argument fails. */
-static void emit_unless(struct builder *builder, uint16_t test, uint32_t value)
+static void emit_namespace_flags(struct builder *builder)
 {
-	emit_load_argument(builder);
-	emit(builder, BPF_JMP | test | BPF_K, value, 1, 0);
+	emit_load_argument(builder, 0);
+	emit(builder, BPF_JMP | BPF_JSET | BPF_K, NAMESPACE_FLAGS, 1, 0);
 	emit_return(builder, SECCOMP_RET_ALLOW);
 	emit_return(builder, SECCOMP_RET_ERRNO | EPERM);
+}
+
+static void emit_socket_option(struct builder *builder)
+{
+	emit_load_argument(builder, 1);
+	emit(builder, BPF_JMP | BPF_JEQ | BPF_K, LEVEL_SOCKET, 1, 0);
+	emit_return(builder, SECCOMP_RET_ALLOW);
+	emit_load_argument(builder, 2);
+	emit_choice(builder, filter_options, sizeof filter_options / sizeof filter_options[0], SECCOMP_RET_ERRNO | ENOPROTOOPT, SECCOMP_RET_ALLOW);
+}
+
+/* A choice by the first argument. */
+static void emit_one_of(struct builder *builder, const uint32_t *values, size_t count, uint32_t if_one, uint32_t otherwise)
+{
+	emit_load_argument(builder, 0);
+	emit_choice(builder, values, count, if_one, otherwise);
 }
 
 static void emit_verdict(struct builder *builder, enum verdict verdict)
@@ -92,13 +112,15 @@ static void emit_verdict(struct builder *builder, enum verdict verdict)
 	case NO_SUCH_CALL:
 		return emit_return(builder, SECCOMP_RET_ERRNO | ENOSYS);
 	case LOOK_AT_CLONE:
-		return emit_unless(builder, BPF_JSET, NAMESPACE_FLAGS);
+		return emit_namespace_flags(builder);
+	case LOOK_AT_OPTION:
+		return emit_socket_option(builder);
 	case LOOK_AT_PROCESS:
-		return emit_unless(builder, BPF_JEQ, FIRST_PROCESS);
+		return emit_one_of(builder, &(const uint32_t){FIRST_PROCESS}, 1, SECCOMP_RET_ERRNO | EPERM, SECCOMP_RET_ALLOW);
 	case LOOK_AT_FAMILY:
-		return emit_one_of(builder, families, sizeof families / sizeof families[0], EAFNOSUPPORT);
+		return emit_one_of(builder, families, sizeof families / sizeof families[0], SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO | EAFNOSUPPORT);
 	case LOOK_AT_PERSONALITY:
-		return emit_one_of(builder, personalities, sizeof personalities / sizeof personalities[0], EPERM);
+		return emit_one_of(builder, personalities, sizeof personalities / sizeof personalities[0], SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO | EPERM);
 	}
 }
 
@@ -128,6 +150,9 @@ static size_t list_runs(struct run runs[NR_NEWEST_KNOWN + 2])
 	verdicts[__NR_clone] = LOOK_AT_CLONE;
 	verdicts[__NR_clone3] = NO_SUCH_CALL; /* its flags lie behind a pointer; C libraries fall back to clone */
 	verdicts[__NR_socket] = verdicts[__NR_socketpair] = LOOK_AT_FAMILY;
+	verdicts[__NR_setsockopt] = LOOK_AT_OPTION;
+	/* 65,536 requests in flight for the whole host, counted by nobody; programs then use threads */
+	verdicts[__NR_io_setup] = NO_SUCH_CALL;
 	/* the limits of Aether, which has the same user id as root inside: one second of processor time would end the sandbox */
 	verdicts[__NR_prlimit64] = LOOK_AT_PROCESS;
 	verdicts[__NR_personality] = LOOK_AT_PERSONALITY;

@@ -51,7 +51,7 @@ static const uint16_t allowed_everywhere[] = {
 	/* waiting */
 	__NR_epoll_create1, __NR_epoll_ctl, __NR_epoll_pwait, __NR_epoll_pwait2, __NR_ppoll, __NR_pselect6, __NR_eventfd2,
 	__NR_signalfd4, __NR_timerfd_create, __NR_timerfd_settime, __NR_timerfd_gettime,
-	__NR_io_setup, __NR_io_destroy, __NR_io_submit, __NR_io_cancel, __NR_io_getevents, __NR_io_pgetevents,
+	__NR_io_destroy, __NR_io_submit, __NR_io_cancel, __NR_io_getevents, __NR_io_pgetevents,
 	/* memory */
 	__NR_brk, __NR_mmap, __NR_munmap, __NR_mremap, __NR_mprotect, __NR_madvise, __NR_mincore, __NR_msync, __NR_mlock,
 	__NR_mlock2, __NR_munlock, __NR_mlockall, __NR_munlockall, __NR_remap_file_pages, __NR_membarrier,

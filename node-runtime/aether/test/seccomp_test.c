@@ -18,6 +18,7 @@ static size_t length;
 #define ALLOWED SECCOMP_RET_ALLOW
 #define REFUSED (SECCOMP_RET_ERRNO | EPERM)
 #define ABSENT (SECCOMP_RET_ERRNO | ENOSYS)
+#define NO_SUCH_OPTION (SECCOMP_RET_ERRNO | ENOPROTOOPT)
 #define NO_SUCH_FAMILY (SECCOMP_RET_ERRNO | EAFNOSUPPORT)
 
 /* What the kernel would do; every jump must stay inside and go forward, as its verifier demands. */
@@ -51,11 +52,16 @@ static uint32_t run(const struct seccomp_data *data, int *steps)
 	return 0;
 }
 
-static uint32_t verdict(uint32_t number, uint64_t argument)
+static uint32_t verdict_of(uint32_t number, uint64_t first, uint64_t second, uint64_t third)
 {
-	struct seccomp_data data = {.nr = (int)number, .arch = HERE, .args = {argument}};
+	struct seccomp_data data = {.nr = (int)number, .arch = HERE, .args = {first, second, third}};
 	int steps;
 	return run(&data, &steps);
+}
+
+static uint32_t verdict(uint32_t number, uint64_t argument)
+{
+	return verdict_of(number, argument, 0, 0);
 }
 
 static int listed(uint32_t number)
@@ -72,7 +78,7 @@ static int listed(uint32_t number)
 static void every_number(void)
 {
 	for (uint32_t number = 0; number < 2048; number++) {
-		if (number == __NR_clone || number == __NR_clone3 || number == __NR_socket || number == __NR_socketpair || number == __NR_personality)
+		if (number == __NR_io_setup || number == __NR_clone || number == __NR_clone3 || number == __NR_socket || number == __NR_socketpair || number == __NR_personality)
 			continue;
 		CHECK(verdict(number, 0) == (listed(number) ? ALLOWED : number > NR_NEWEST_KNOWN ? ABSENT : REFUSED));
 	}
@@ -121,6 +127,12 @@ static void arguments(void)
 		CHECK(verdict(__NR_socket, family) == expected && verdict(__NR_socketpair, family) == expected);
 		CHECK(verdict(__NR_socket, 1ull << 32 | family) == expected); /* the kernel looks at an int */
 	}
+	for (uint32_t option = 0; option < 128; option++) {
+		CHECK(verdict_of(__NR_setsockopt, 3, 1, option) == (option == 26 || option == 51 ? NO_SUCH_OPTION : ALLOWED));
+		CHECK(verdict_of(__NR_setsockopt, 3, 6, option) == ALLOWED); /* TCP has other meanings for the numbers */
+	}
+	CHECK(verdict_of(__NR_setsockopt, 3, 1ull << 32 | 1, 1ull << 32 | 26) == NO_SUCH_OPTION);
+	CHECK(verdict(__NR_io_setup, 1) == ABSENT);
 	CHECK(verdict(__NR_prlimit64, 0) == ALLOWED && verdict(__NR_prlimit64, 2) == ALLOWED);
 	CHECK(verdict(__NR_prlimit64, 1) == REFUSED && verdict(__NR_prlimit64, 1ull << 32 | 1) == REFUSED);
 	CHECK(verdict(__NR_personality, 0) == ALLOWED && verdict(__NR_personality, 0xffffffff) == ALLOWED);
