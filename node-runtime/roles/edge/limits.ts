@@ -42,6 +42,8 @@ export const EDGE_LIMITS = {
   /** Exec logs stay readable this long after the sandbox ended. */
   logRetentionMs: 600_000,
   sweepMs: 30_000,
+  /** Directories that one `rm` is given: arguments stay far below what an exec takes. */
+  trashPerRm: 512,
   /** How often a drain tells how many sandboxes are left. */
   drainReportMs: 500,
   /** Operations being answered at a time: long polls of every command of every sandbox. */

@@ -1,7 +1,9 @@
 /** Removes what ended sandboxes left on disk: command logs after their retention, and the trash at once. */
+import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { readdir, rename, rm, stat } from 'node:fs/promises';
+import { readdir, rename, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import type { Clock } from '#actors/ports/clock.ts';
 import type { Log } from '../../log/log.ts';
 import { EDGE_LIMITS } from './limits.ts';
@@ -22,7 +24,7 @@ export const sweepLogs = (o: SweepOptions): { stop(): void } => {
     running = true;
     try {
       await expireLogs(o);
-      for (const entry of await readdir(o.trashDir)) await rm(join(o.trashDir, entry), { recursive: true, force: true });
+      await emptyTrash(o);
     } catch (thrown) {
       o.log.warn('sweep.failed', { message: (thrown as Error).message });
     } finally {
@@ -47,5 +49,18 @@ const expireLogs = async (o: SweepOptions): Promise<void> => {
     const { mtimeMs } = await stat(existsSync(exec) ? exec : dir);
     if (o.clock.now() - mtimeMs < EDGE_LIMITS.logRetentionMs) continue;
     await rename(dir, join(o.trashDir, `${id}.expired`));
+  }
+};
+
+/**
+ * By rm, and not here: what sandboxes leave has directories deeper than a path is long, and names that are no text; Node removes
+ * neither, and one such tree would keep all others in the trash.
+ */
+const emptyTrash = async ({ trashDir, log }: SweepOptions): Promise<void> => {
+  const entries = await readdir(trashDir);
+  for (let at = 0; at < entries.length; at += EDGE_LIMITS.trashPerRm) {
+    const args = ['-rf', '--one-file-system', '--', ...entries.slice(at, at + EDGE_LIMITS.trashPerRm)];
+    // rm goes on after what it cannot remove, and so do we
+    await promisify(execFile)('rm', args, { cwd: trashDir }).catch((thrown: Error) => log.warn('trash.kept', { message: thrown.message }));
   }
 };
