@@ -78,7 +78,8 @@ describe('a fresh command', () => {
       .trim()
       .split('\n')
       .map((line) => line.split('=')[0]);
-    expect(names.sort()).toEqual(['HOME', 'LOGNAME', 'PATH', 'USER']);
+    // the last two say how many processors the sandbox may use
+    expect(names.sort()).toEqual(['GOMAXPROCS', 'HOME', 'LOGNAME', 'OMP_NUM_THREADS', 'PATH', 'USER'].sort());
   });
 
   test('sees no socket of the host, bound or abstract, and no process but those of its sandbox', async () => {

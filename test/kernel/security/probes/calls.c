@@ -69,6 +69,11 @@ static long host_name(void) { return reached(syscall(SYS_sethostname, BAD, 1UL))
 static long domain_name(void) { return reached(syscall(SYS_setdomainname, BAD, 1UL)); }
 static long hang_up(void) { return reached(syscall(SYS_vhangup)); }
 static long persona(void) { return reached(personality(ADDR_NO_RANDOMIZE)); }
+static long asynchronous(void)
+{
+	unsigned long context = 0;
+	return reached(syscall(SYS_io_setup, 1, &context));
+}
 static long watch_all(void) { return reached(syscall(SYS_fanotify_init, 0, 0)); }
 static long memory_policy(void) { return reached(syscall(SYS_set_mempolicy, 0, NULL, 0UL)); }
 static long pages_migrate(void) { return reached(syscall(SYS_migrate_pages, 0, 0UL, NULL, NULL)); }
@@ -109,7 +114,7 @@ static const struct attempt ATTEMPTS_OF[] = {
 	{"ioperm", ports}, {"iopl", port_level}, {"syslog", kernel_log}, {"clock_settime", clock_set}, {"settimeofday", day_set}, {"reboot", reboot_machine},
 	{"swapon", swap_on}, {"swapoff", swap_off}, {"acct", accounting}, {"quotactl", quota}, {"sethostname", host_name}, {"setdomainname", domain_name},
 	{"vhangup", hang_up}, {"personality", persona}, {"fanotify_init", watch_all}, {"set_mempolicy", memory_policy}, {"migrate_pages", pages_migrate},
-	{"x32 getpid", other_abi}, {"i386 getpid", old_abi}, {"number 4095", newest}, {"capset CAP_SYS_ADMIN", administer},
+	{"io_setup", asynchronous}, {"x32 getpid", other_abi}, {"i386 getpid", old_abi}, {"number 4095", newest}, {"capset CAP_SYS_ADMIN", administer},
 	{"bounding set", bounding_set},
 };
 

@@ -5,7 +5,6 @@
  */
 #include "attempt.h"
 
-#include <linux/filter.h>
 #include <mqueue.h>
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -17,7 +16,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-enum { PAGE = 4096, MEGABYTE = 1 << 20, FILTER_LENGTH = 1000 };
+enum { PAGE = 4096, MEGABYTE = 1 << 20 };
 
 /* Takes the n-th; -1 and errno when there is none. */
 typedef long taker(long n);
@@ -140,19 +139,6 @@ static long take_full_connection(long n)
 	return held > 0 ? held : -1;
 }
 
-/* A large classic filter: the kernel compiles it to machine code, of which all users but root share one bounded amount. */
-static long take_socket_filter(long n)
-{
-	static struct sock_filter code[FILTER_LENGTH];
-	for (int i = 0; i < FILTER_LENGTH; i++)
-		code[i] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 0);
-	code[FILTER_LENGTH - 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, 0);
-	struct sock_fprog program = {FILTER_LENGTH, code};
-	int fd = socket(AF_INET, SOCK_DGRAM, 0);
-	(void)n;
-	return fd < 0 ? -1 : setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
-}
-
 static const struct {
 	const char *kind;
 	taker *take;
@@ -160,7 +146,6 @@ static const struct {
 	{"descriptor", take_descriptor}, {"inotify", take_inotify}, {"watch", take_watch}, {"terminal", take_terminal}, {"signal", take_signal},
 	{"queue", take_queue}, {"locked page", take_locked_page}, {"process", take_process}, {"memory", take_memory},
 	{"shared memory", take_shared_memory}, {"inode", take_inode}, {"pipe", take_full_pipe}, {"connection", take_full_connection},
-	{"socket filter", take_socket_filter},
 };
 
 static taker *taker_of(const char *kind)

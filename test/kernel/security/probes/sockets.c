@@ -9,6 +9,7 @@
  */
 #include "attempt.h"
 
+#include <linux/filter.h>
 #include <linux/netlink.h>
 #include <mqueue.h>
 #include <netinet/in.h>
@@ -72,10 +73,23 @@ static long forge_packets(void)
 	return setsockopt(fd, IPPROTO_IP, 19 /* IP_TRANSPARENT */, &on, sizeof on);
 }
 
+/* The kernel compiles filters to machine code, of which there is one bounded amount for the whole host. */
+static long attach_filter(int option)
+{
+	struct sock_filter code = BPF_STMT(BPF_RET | BPF_K, 0);
+	struct sock_fprog program = {1, &code};
+	int fd = socket(AF_INET, SOCK_DGRAM, 0), on = 1;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+	return setsockopt(fd, SOL_SOCKET, option, &program, sizeof program);
+}
+static long packet_filter(void) { return attach_filter(SO_ATTACH_FILTER); }
+static long port_filter(void) { return attach_filter(SO_ATTACH_REUSEPORT_CBPF); }
+
 static const struct attempt FAMILIES[] = {
 	{"tcp", stream}, {"tcp6", stream6}, {"unix", local}, {"netlink route", netlink_route}, {"packet raw", packet}, {"packet datagram", packet_datagram},
 	{"icmp raw", raw}, {"ip raw", raw_any}, {"icmp6 raw", raw6}, {"xdp", express_data}, {"vsock", hypervisor}, {"alg", algorithm}, {"key", keys},
 	{"can", controller_area}, {"add link", add_link}, {"add route", add_route}, {"add firewall table", add_rules}, {"transparent source", forge_packets},
+	{"packet filter", packet_filter}, {"port filter", port_filter},
 };
 
 static socklen_t abstract(struct sockaddr_un *address)
