@@ -37,6 +37,8 @@ export const Config = z.strictObject({
   busPort: z.number().int().min(0).max(65_535).default(0),
   /** How often the bus flushes to disk: milliseconds, or 0 for every write. Bounds what a power cut may lose. */
   busSyncIntervalMs: z.number().int().min(0).max(600_000).default(1_000),
+  /** How long the bus drops a repeated message by itself. Saves work; nothing that is promised rests on it. */
+  busDuplicateWindowMs: z.number().int().min(100).max(600_000).optional(),
   logLevel: z.enum(LOG_LEVELS).default('info'),
   /** Most sandboxes on this node; the default is what memory and descriptors allow, at most 4,096. */
   maxSandboxes: z.number().int().min(1).max(65_000).optional(),

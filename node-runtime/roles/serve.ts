@@ -68,7 +68,8 @@ const openBus = (config: Config, role: ServedRole, log: Log): Effect.Effect<Bus,
       () => connectJetStream(connection, { report: (line) => log.warn('bus.report', { detail: line }) }),
       (js) => js.close(),
     );
-    yield* step(() => jetStream.ensureStreams({ shards: shardsOf(config), replicas: 1 }));
+    const { busDuplicateWindowMs: duplicateWindowMs } = config;
+    yield* step(() => jetStream.ensureStreams({ shards: shardsOf(config), replicas: 1, ...(duplicateWindowMs === undefined ? {} : { duplicateWindowMs }) }));
     return { connection, jetStream };
   });
 

@@ -3,6 +3,8 @@
  * kernel has nothing more than at the beginning.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { findLeftovers, recordNamespaces } from '#infra/demo/leftovers.ts';
+import { cgroupNameOf } from '#runtime/config.ts';
 import { connect, type DsecClient, type Sandbox } from '#sdk/mod.ts';
 import { killEdges } from '#test/helpers/edge-kills.ts';
 import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
@@ -66,4 +68,19 @@ test('after deleting all, counts equal those of the beginning, and names can be 
   const again = await Promise.all(Array.from({ length: 10 }, (_, n) => dsec.runContainer({ image: 'small', memoryLimitMb: 16, hostname: `again-${n}` })));
   await Promise.all(again.map((sandbox) => sandbox.delete()));
   await expect.poll(() => tracesOf(host), { timeout: SETTLE_MS }).toEqual(before);
+});
+
+test('ended in the very moment of the Edge’s death, the platform still ends what ran and leaves nothing', async () => {
+  const boxes = await Promise.all(Array.from({ length: 3 }, () => dsec.runContainer({ image: 'small', memoryLimitMb: 16, diskLimitMb: 16 })));
+  const owned = {
+    cgroupName: cgroupNameOf(host.platform.config),
+    dirs: [host.dir],
+    namespaces: recordNamespaces(boxes.flatMap((box) => box.state?.pid ?? [])),
+  };
+  await dsec.close();
+  process.kill(host.platform.pids().edge as number, 'SIGKILL');
+  await host.close();
+  await expect
+    .poll(() => findLeftovers(owned), { timeout: SETTLE_MS })
+    .toEqual({ processes: [], mounts: [], cgroups: [], networkNamespaces: [], loopDevices: [], files: [] });
 });

@@ -63,10 +63,13 @@ export const makeBusyboxRoot = (dir: string): void => {
 };
 
 export type TestPlatform = {
+  /** The one that runs now. */
   readonly platform: Platform;
   readonly dir: string;
   readonly logFile: string;
   readonly store: PosixLayerStore;
+  /** Ends every process of the platform, lets time pass, and starts it on the same directories; sandboxes go on meanwhile. */
+  restart(meanwhile?: () => Promise<unknown>): Promise<void>;
   /** Ends everything and removes every file. */
   close(): Promise<void>;
 };
@@ -82,12 +85,20 @@ export const startTestPlatform = async (options: { overrides?: Partial<ConfigInp
   const store = new PosixLayerStore({ dir: pathsOf(config).layers });
   makeBusyboxRoot(join(dir, 'root'));
   await buildLayer(store, { name: 'small', kind: 'base', source: { type: 'directory', path: join(dir, 'root') } });
-  const platform = await startPlatform({ config, log: createLog('up', options.logLevel === 'error' ? 'error' : 'warn'), logFile, restartMaxMs: options.restartMaxMs });
+  const start = () => startPlatform({ config, log: createLog('up', options.logLevel === 'error' ? 'error' : 'warn'), logFile, restartMaxMs: options.restartMaxMs });
+  let platform = await start();
   return {
-    platform,
+    get platform() {
+      return platform;
+    },
     dir,
     logFile,
     store,
+    restart: async (meanwhile = async () => undefined) => {
+      await platform.closeKeepingSandboxes();
+      await meanwhile();
+      platform = await start();
+    },
     close: async () => {
       await platform.close();
       rmSync(dir, { recursive: true, force: true });

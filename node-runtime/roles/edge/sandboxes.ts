@@ -4,7 +4,9 @@
  * INV-OWN: what lives on the node is what the log says lives there. Both ways: a sandbox of the log is taken up (its pending
  * effects make it so), one that no log knows is ended.
  */
+import { DsecError } from '#bus/errors.ts';
 import type { SandboxId, Shard } from '#bus/ids.ts';
+import { SandboxEvent } from '#bus/sandbox/events.ts';
 import { type DeadlineKind, ENDED_STATUSES, type SandboxState } from '#bus/sandbox/state.ts';
 import { sandboxAddress } from '#bus/subjects.ts';
 import type { TimestampMs } from '#bus/units.ts';
@@ -78,6 +80,7 @@ export class Sandboxes {
     const startedAt = performance.now();
     const found = (await Promise.all(shards.map((shard) => eventLog.lastOfEach({ shard, kind: 'sandbox', home: edge })))).flat();
     const desired = found.filter(({ commit }) => !ENDED_STATUSES.has((commit.state as unknown as SandboxState).status));
+    for (const stored of desired) assertKnown(stored);
     for (const { commit } of desired) {
       const state = sandboxDefinition.parseState(commit.state, commit.schema);
       admission.restore(state.id, state.spec, state.slot);
@@ -130,3 +133,18 @@ export class Sandboxes {
     return deadline.kind === 'idle' && idleMs !== null ? Math.max(deadline.at, this.#activityAt(state) + idleMs) : deadline.at;
   }
 }
+
+const KNOWN_EVENTS: ReadonlySet<string> = new Set(SandboxEvent.options.map((option) => option.shape.type.value));
+
+/**
+ * A log that a newer version wrote is not for this one: what it does not understand it would undo. Thrown before anything on the
+ * node is touched.
+ */
+const assertKnown = ({ address: { id }, commit }: StoredCommit): void => {
+  const unknown = commit.events.find(({ type }) => !KNOWN_EVENTS.has(type));
+  if (commit.schema <= sandboxDefinition.schema && !unknown) return;
+  const what = unknown ? `an event ${unknown.type.slice(0, 64)}` : `version ${commit.schema} of its records`;
+  throw DsecError.of('UNSUPPORTED_VERSION', `sandbox ${id}: its log holds ${what}, which this program does not know; start the version that wrote it`, {
+    details: { actorId: id, version: commit.version, schema: commit.schema },
+  });
+};

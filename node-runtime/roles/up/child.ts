@@ -25,6 +25,9 @@ export class RoleChild {
   #restarts = 0;
   #restartTimer: NodeJS.Timeout | undefined;
   #onMessage: (message: FromRole) => void = () => {};
+  #isReady = false;
+  /** Called when the process that runs now gets ready or dies. */
+  #onTurn: () => void = () => {};
 
   private constructor(options: RoleChildOptions) {
     this.#o = options;
@@ -41,23 +44,34 @@ export class RoleChild {
     return this.#child?.pid;
   }
 
-  /** Asks the role to end what it runs; resolves when it has, or when the time is over (false). */
+  /**
+   * Asks the role to end what it runs; resolves when it has, or when the time is over (false). One that has just died, or dies
+   * over it, is asked again when it has been started again: what it runs outlives it.
+   */
   drain(onProgress: (left: number) => void): Promise<boolean> {
-    const child = this.#child;
-    if (!child?.connected) return Promise.resolve(false);
     return new Promise((resolve) => {
-      const timer = setTimeout(() => resolve(false), UP_LIMITS.drainTimeoutMs);
+      const timer = setTimeout(() => done(false), UP_LIMITS.drainTimeoutMs);
       const done = (ok: boolean) => {
         clearTimeout(timer);
+        this.#onMessage = () => {};
+        this.#onTurn = () => {};
         resolve(ok);
       };
       this.#onMessage = (message) => {
         if (message.type === 'draining') onProgress(message.left);
         if (message.type === 'drained') done(true);
       };
-      child.once('exit', () => done(false));
-      child.send({ type: 'drain' } satisfies ToRole);
+      this.#onTurn = () => {
+        if (this.#isReady && this.#child?.connected) this.#child.send({ type: 'drain' } satisfies ToRole);
+        else if (this.#isOver) done(false);
+      };
+      this.#onTurn();
     });
+  }
+
+  /** Neither running nor about to be started again. */
+  get #isOver(): boolean {
+    return !this.#isReady && (this.#child?.exitCode ?? null) === SUPERSEDED_EXIT;
   }
 
   /** Ends the process for good. */
@@ -88,8 +102,10 @@ export class RoleChild {
       child.on('message', (message: FromRole) => {
         if (message.type === 'ready') {
           ready = true;
+          this.#isReady = true;
           clearTimeout(timer);
           resolve();
+          this.#onTurn();
         }
         if (message.type === 'failed') failure = DsecError.of('HOST_UNFIT', message.message, { details: { role: roles.join('+'), code: message.code } });
         this.#onMessage(message);
@@ -97,6 +113,8 @@ export class RoleChild {
       child.once('error', reject);
       child.once('exit', (code, signal) => {
         clearTimeout(timer);
+        this.#isReady = false;
+        this.#onTurn();
         if (!ready) reject(failure ?? DsecError.of('INTERNAL', `role ${roles.join('+')} ended (${signal ?? code}) before it was ready; see its log`));
         if (this.#ending) return;
         log.warn('role.died', { role: roles.join('+'), code: String(code), signal });
