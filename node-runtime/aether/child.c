@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -121,6 +122,9 @@ static void become(const struct identity *identity, int has_terminal)
 		fail(FAILED_OTHER);
 	if (setresgid(identity->gid, identity->gid, identity->gid) < 0 || setresuid(identity->uid, identity->uid, identity->uid) < 0)
 		fail(errno == EINVAL ? FAILED_USER : FAILED_OTHER); /* EINVAL: outside the sandbox's id range */
+	/* until exec this is a copy of PID 1's memory, and a change of ids may have opened it (fs.suid_dumpable) */
+	if (prctl(PR_SET_DUMPABLE, 0) < 0)
+		fail(FAILED_OTHER);
 }
 
 static void unblock_signals(void)

@@ -40,6 +40,17 @@ int confine_capabilities(void)
 	return prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 }
 
+int confine_process(void)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct sets[2] = {{0}};
+	for (unsigned i = 0; i < sizeof kept; i++)
+		sets[kept[i] / 32].permitted |= 1u << kept[i] % 32;
+	for (int half = 0; half < 2; half++)
+		sets[half].effective = sets[half].permitted;
+	return (int)syscall(SYS_capset, &header, sets);
+}
+
 int confine_signals(void)
 {
 	sigset_t all;

@@ -1,5 +1,6 @@
 #include "files_worker.h"
 
+#include "confine.h"
 #include "files_request.h"
 #include "frame.h"
 #include "identity.h"
@@ -72,7 +73,7 @@ static int become(const char *user, enum file_reason *reason)
 	if (identity_resolve(user, "/etc/passwd", "/etc/group", &identity) < 0)
 		return -1;
 	*reason = REASON_ERRNO;
-	if (seccomp_apply() < 0 || setgroups(identity.group_count, identity.groups) < 0)
+	if (seccomp_apply() < 0 || confine_process() < 0 || setgroups(identity.group_count, identity.groups) < 0)
 		return -1;
 	if (setresgid(identity.gid, identity.gid, identity.gid) < 0 || setresuid(identity.uid, identity.uid, identity.uid) < 0) {
 		*reason = errno == EINVAL ? REASON_NO_USER : REASON_ERRNO; /* EINVAL: outside the sandbox's id range */
