@@ -130,6 +130,31 @@ describe('a command that is still a copy of Aether', () => {
   });
 });
 
+describe('the worker that serves files', () => {
+  test('is a copy that stays: its memory, descriptors and program are closed; only its own limits and priorities may be set', async () => {
+    const watch = await box.files.watch('/w');
+    const find = 'for p in /proc/[0-9]*; do [ $p != /proc/1 ] && grep -q -x -f /proc/1/comm $p/comm && echo $p; done';
+    const pid = (await box.runShell(find)).stdout.trim().replace('/proc/', '');
+    expect(pid).toMatch(/^\d+$/);
+    const ADJUSTABLE = ['setpriority', 'sched_setaffinity', 'sched_setscheduler', 'ioprio_set'];
+    expect(await lab.inside(box, ['process', pid])).toEqual(untouched({ ok: [...LIMITS, ...ADJUSTABLE] }));
+    const rights = await box.runShell(`grep -E "CapPrm|CapEff|Seccomp:" /proc/${pid}/status`);
+    expect(rights.stdout.replaceAll('\t', ' ')).toBe('CapPrm: 00000000a80405fb\nCapEff: 00000000a80405fb\nSeccomp: 2\n');
+    watch.close();
+  });
+
+  test('is not led by links to what it is itself: its program, memory and descriptors', async () => {
+    for (const [name, target] of Object.entries({ program: 'exe', memory: 'mem', connection: 'fd/3', environment: 'environ' })) {
+      await box.runShell(`ln -s /proc/self/${target} /w/${name}`);
+      await expect(box.files.read(`/w/${name}`, { limit: 4_096 }), name).rejects.toMatchObject({ name: 'DsecError' });
+      await expect(box.files.append(`/w/${name}`, 'x'), name).rejects.toMatchObject({ name: 'DsecError' });
+    }
+    await box.runShell('ln -s /proc/self/fd /w/descriptors');
+    const targets = await Promise.all((await box.files.list('/w/descriptors')).map((entry) => entry.target));
+    expect(targets.filter((target) => target?.startsWith('/') && !/^\/(dev\/null|proc|w)/.test(target))).toEqual([]);
+  });
+});
+
 describe('commands of another user', () => {
   test('the user “agent” can neither read, trace, limit nor signal a command of root', async () => {
     const { command, pid } = await startVictim('root');
