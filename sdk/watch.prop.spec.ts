@@ -10,6 +10,7 @@ import { ScriptedBus } from './testing/scripted-bus.ts';
 import { type SandboxChange, watchSandboxes } from './watch.ts';
 
 type Stored = { readonly commit: Commit; readonly sequence: number };
+const stateOf = (stored: Stored | undefined) => stored?.commit.state as unknown as SandboxState | undefined;
 
 /** The log, its lists and histories; what reaches the watcher is the script's business. */
 class Platform {
@@ -59,7 +60,10 @@ class Platform {
 }
 
 const step = fc.oneof(
-  { weight: 6, arbitrary: fc.record({ do: fc.constant('commit' as const), n: fc.nat(6), fate: fc.constantFrom('once', 'once', 'twice', 'never'), ends: fc.boolean() }) },
+  {
+    weight: 6,
+    arbitrary: fc.record({ do: fc.constant('commit' as const), n: fc.nat(6), fate: fc.constantFrom('once', 'once', 'twice', 'never'), ends: fc.boolean() }),
+  },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('reconnect' as const) }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('breathe' as const) }) },
 );
@@ -88,13 +92,13 @@ test('over any script of losses, doubles and reconnects', async () => {
         }
       }
       platform.bus.reconnect();
-      const expected = [...platform.logs].filter(([, log]) => !isFiltered || (log[0]?.commit.state as unknown as SandboxState).spec.labels['job'] === 'mine');
+      const expected = [...platform.logs].filter(([, log]) => !isFiltered || stateOf(log[0])?.spec.labels['job'] === 'mine');
       try {
         await vi.waitFor(() => {
           for (const [id, log] of expected) {
             const versions = seen.filter((change) => change.id === id).map((change) => change.version);
             const head = heads.get(id) ?? 0;
-            const isOver = head > 0 && ENDED_STATUSES.has((log[head - 1]?.commit.state as unknown as SandboxState).status);
+            const isOver = head > 0 && ENDED_STATUSES.has(stateOf(log[head - 1])?.status ?? 'running');
             // found at its state then, or, when it had ended or was not there, only what came later
             const from = versions[0] ?? head + 1;
             expect([head, head + 1], `${id} begins at ${from}`).toContain(isOver && log.length === head ? head : from);

@@ -114,7 +114,14 @@ test('an ended sandbox calls for nothing, and never comes back', () => {
   for (const { state, at: reachedAt } of live) {
     expect(isOver(state)).toBe(ENDED_STATUSES.has(state.status));
     if (!isOver(state)) continue;
-    expect([pendingEffects(state), deadlines(state), state.pid, state.transitionDeadlineAt, state.runningDeadlineAt, state.idleDeadlineAt]).toEqual([[], [], null, null, null, null]);
+    expect([pendingEffects(state), deadlines(state), state.pid, state.transitionDeadlineAt, state.runningDeadlineAt, state.idleDeadlineAt]).toEqual([
+      [],
+      [],
+      null,
+      null,
+      null,
+      null,
+    ]);
     expect(state.endedAt).not.toBeNull();
     for (const command of COMMANDS) expect(apply(state, command, reachedAt)?.status).toBe(state.status);
   }

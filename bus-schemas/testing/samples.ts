@@ -314,7 +314,19 @@ export const SAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>>
     'events.response': { commits: [{ ...commit, streamSequence: 9 }], more: false },
   },
   op: {
-    'exec.request': { v: 1, key: 'k', argv: ['ls', '-l'], env: { A: 'b' }, cwd: '/w', user: 'bob', stdin: 'bytes', timeoutMs: 2_000, outputLimitBytes: 4_096, onFull: 'block', terminal: { rows: 24, columns: 80 } },
+    'exec.request': {
+      v: 1,
+      key: 'k',
+      argv: ['ls', '-l'],
+      env: { A: 'b' },
+      cwd: '/w',
+      user: 'bob',
+      stdin: 'bytes',
+      timeoutMs: 2_000,
+      outputLimitBytes: 4_096,
+      onFull: 'block',
+      terminal: { rows: 24, columns: 80 },
+    },
     'exec.response': {
       exec: { ...exec, state: 'running', endedAt: null, exitCode: null, signal: null, reason: null, fault: null, retry: null },
       inline: { stdoutBytes: 8, stderrBytes: 0 },

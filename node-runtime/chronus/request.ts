@@ -20,7 +20,8 @@ export type ExecDefaults = {
 
 const NO_BYTES = new Uint8Array(0);
 
-const outputLimitOf = (request: ExecRequest, defaults: ExecDefaults): number => request.outputLimitBytes ?? defaults.outputLimitBytes ?? EXEC_LIMITS.outputBytesDefault;
+const outputLimitOf = (request: ExecRequest, defaults: ExecDefaults): number =>
+  request.outputLimitBytes ?? defaults.outputLimitBytes ?? EXEC_LIMITS.outputBytesDefault;
 
 /** Throws INVALID_ARGUMENT. */
 export const checkExec = ({ argv, shell, stdin }: ExecRequest, body: Uint8Array): void => {

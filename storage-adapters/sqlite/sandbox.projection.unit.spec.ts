@@ -44,7 +44,14 @@ describe('SandboxProjection', () => {
     return { kind: 'commit', stored: aSandboxCommit(n, version, sequence, part) };
   };
   const apply = (...entries: ProjectionEntry[]) => projection.apply(SHARD, entries, NOW);
-  type Query = { labels?: Record<string, string>; statuses?: SandboxStatus[]; changedAfter?: Record<string, number>; after?: string; limit?: number; project?: string };
+  type Query = {
+    labels?: Record<string, string>;
+    statuses?: SandboxStatus[];
+    changedAfter?: Record<string, number>;
+    after?: string;
+    limit?: number;
+    project?: string;
+  };
   const list = (part: Query = {}) =>
     projection.list({
       project: (part.project ?? 'alpha') as ProjectName,

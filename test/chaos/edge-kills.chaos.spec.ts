@@ -27,7 +27,9 @@ beforeAll(async () => {
   dsec = await connect({ contextFile: host.platform.contextFile });
   await (await dsec.runContainer({ image: 'small', memoryLimitMb: 16, diskLimitMb: 16 })).delete();
   before = tracesOf(host);
-  writers = await Promise.all(Array.from({ length: WRITERS }, (_, n) => dsec.runContainer({ image: 'small', memoryLimitMb: 16, labels: { writer: String(n) } })));
+  writers = await Promise.all(
+    Array.from({ length: WRITERS }, (_, n) => dsec.runContainer({ image: 'small', memoryLimitMb: 16, labels: { writer: String(n) } })),
+  );
   for (const writer of writers) await writer.start('i=0; while :; do i=$((i+1)); echo $i $(date +%s) >> /w/t; sleep 0.1; done');
 });
 afterAll(async () => {
@@ -55,7 +57,10 @@ test(`${ROUNDS} kills with ${CREATES} creates and as many deletes in flight`, as
 
 test('what ran all the while has written every line in its time', async () => {
   for (const writer of writers) {
-    const lines = (await writer.exec(['cat', '/w/t'])).stdout.trimEnd().split('\n').map((line) => line.split(' ').map(Number) as [number, number]);
+    const lines = (await writer.exec(['cat', '/w/t'])).stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => line.split(' ').map(Number) as [number, number]);
     expect(lines.map(([i]) => i)).toEqual(lines.map((_, i) => i + 1));
     const gaps = lines.slice(1).map(([, at], i) => at - (lines[i]?.[1] ?? 0));
     expect(Math.max(...gaps)).toBeLessThanOrEqual(GAP_MAX_SECONDS);

@@ -53,9 +53,11 @@ const expectEnded = (error: DsecError | undefined): void => {
 /** Several rounds at a time. */
 const inRounds = async (count: number, width: number, work: (round: number) => Promise<void>): Promise<void> => {
   let next = 0;
-  await Promise.all(Array.from({ length: width }, async () => {
-    while (next < count) await work(next++);
-  }));
+  await Promise.all(
+    Array.from({ length: width }, async () => {
+      while (next < count) await work(next++);
+    }),
+  );
 };
 
 test('three deletes at once at a random moment of a create, then one more, then a stop', async () => {

@@ -17,7 +17,12 @@ let cut: DsecClient;
 
 beforeAll(async () => {
   host = await startTestPlatform({ overrides: { busDuplicateWindowMs: WINDOW_MS } });
-  const context = JSON.parse(readFileSync(host.platform.contextFile, 'utf8')) as { servers: string[]; project: string; credentials: { nkeySeed: string }; inboxPrefix?: string };
+  const context = JSON.parse(readFileSync(host.platform.contextFile, 'utf8')) as {
+    servers: string[];
+    project: string;
+    credentials: { nkeySeed: string };
+    inboxPrefix?: string;
+  };
   proxy = await startTcpProxy(Number(new URL(`nats://${(context.servers[0] ?? '').replace(/^.*:\/\//, '')}`).port));
   direct = await connect({ contextFile: host.platform.contextFile });
   cut = await connect({ ...context, servers: [proxy.url] });

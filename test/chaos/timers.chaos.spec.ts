@@ -37,7 +37,8 @@ const ending = async (sandbox: Sandbox): Promise<{ state: SandboxState; counts: 
   }
   throw new Error('its history ends before it does');
 };
-const expectOnce = (counts: Record<string, number>): void => expect([counts['SandboxStopping'], counts['SandboxStopped'], counts['SandboxFailed'] ?? 0]).toEqual([1, 1, 0]);
+const expectOnce = (counts: Record<string, number>): void =>
+  expect([counts['SandboxStopping'], counts['SandboxStopped'], counts['SandboxFailed'] ?? 0]).toEqual([1, 1, 0]);
 
 test('kills of the Edge in the middle of a life, close to its end and at its very end: it ends in time, once', async () => {
   const kills = [[1_000], [2_000, 4_000], [LIFE_SECONDS * 1_000 - 300], [LIFE_SECONDS * 1_000 - 20], [LIFE_SECONDS * 1_000 + 10]];

@@ -66,7 +66,12 @@ describe('processes, memory, files, output', () => {
     const bomb = box.runShell('f() { f | f & }; f', { timeoutMs: 5_000, user });
     for (let second = 0; second < 3; second += 1) {
       const startedAt = performance.now();
-      const answers = await Promise.all([box.commands(), box.refresh(), neighbour.exec(['true']), box.exec(['true'], { timeoutMs: 5_000 }).catch((e: unknown) => e)]);
+      const answers = await Promise.all([
+        box.commands(),
+        box.refresh(),
+        neighbour.exec(['true']),
+        box.exec(['true'], { timeoutMs: 5_000 }).catch((e: unknown) => e),
+      ]);
       expect(performance.now() - startedAt).toBeLessThan(10_000);
       expect(answers[2].ok).toBe(true);
       if (answers[3] instanceof Error) expect((answers[3] as DsecError).code).toBe('PIDS_LIMIT');
@@ -103,7 +108,9 @@ describe('processes, memory, files, output', () => {
 describe('what is said of the limits', () => {
   test('inside, where programs look: memory, processors, a disk of its own size', async () => {
     await using box = await dsec.runContainer({ image: 'small', memoryLimitMb: 256, cpuCoresLimit: 0.5, diskLimitMb: 128 });
-    const inside = await box.runShell('head -n 3 /proc/meminfo; cat /sys/devices/system/cpu/online; grep -c ^processor /proc/cpuinfo; echo $OMP_NUM_THREADS $GOMAXPROCS');
+    const inside = await box.runShell(
+      'head -n 3 /proc/meminfo; cat /sys/devices/system/cpu/online; grep -c ^processor /proc/cpuinfo; echo $OMP_NUM_THREADS $GOMAXPROCS',
+    );
     expect(inside.stdout).toBe('MemTotal:         262144 kB\nMemFree:          262144 kB\nMemAvailable:     262144 kB\n0\n1\n1 1\n');
     const [blocks = 0, size = 0] = (await box.exec(['stat', '-f', '-c', '%b %S', '/w'])).stdout.split(' ').map(Number);
     expect(blocks * size).toBeGreaterThan(100 * 2 ** 20);

@@ -1,7 +1,7 @@
 /** Lives with real time, as short as they may be: what ends when, what goes on, and what calls under way are told. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { connect, type DsecClient, DsecError, type Sandbox, type SandboxChange, type SandboxState } from '#sdk/mod.ts';
+import { connect, type DsecClient, type DsecError, type Sandbox, type SandboxChange, type SandboxState } from '#sdk/mod.ts';
 import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
 
 let host: TestPlatform;
@@ -16,10 +16,12 @@ afterAll(async () => {
   await host?.close();
 });
 
-const box = (options: Partial<Parameters<DsecClient['runContainer']>[0]> = {}): Promise<Sandbox> => dsec.runContainer({ image: 'small', memoryLimitMb: 32, ...options });
+const box = (options: Partial<Parameters<DsecClient['runContainer']>[0]> = {}): Promise<Sandbox> =>
+  dsec.runContainer({ image: 'small', memoryLimitMb: 32, ...options });
 /** The state in which it ended, from its history. */
 const end = async (sandbox: Sandbox): Promise<SandboxState> => {
-  for await (const commit of sandbox.events({ follow: true })) if (['stopped', 'failed'].includes(String(commit.state['status']))) return commit.state as unknown as SandboxState;
+  for await (const commit of sandbox.events({ follow: true }))
+    if (['stopped', 'failed'].includes(String(commit.state['status']))) return commit.state as unknown as SandboxState;
   throw new Error('its history is over, and it is not');
 };
 const refusal = async (work: Promise<unknown>): Promise<DsecError> =>

@@ -75,7 +75,9 @@ export type TestPlatform = {
 };
 
 /** Starts a platform with the layer `small`; `overrides` go to the configuration. */
-export const startTestPlatform = async (options: { overrides?: Partial<ConfigInput>; logLevel?: LogLevel; restartMaxMs?: number } = {}): Promise<TestPlatform> => {
+export const startTestPlatform = async (
+  options: { overrides?: Partial<ConfigInput>; logLevel?: LogLevel; restartMaxMs?: number } = {},
+): Promise<TestPlatform> => {
   const dir = mkdtempSync(join(tmpdir(), 'dsec-t-'));
   const logFile = join(dir, 'roles.log');
   const level = options.logLevel ?? 'info';
@@ -85,7 +87,8 @@ export const startTestPlatform = async (options: { overrides?: Partial<ConfigInp
   const store = new PosixLayerStore({ dir: pathsOf(config).layers });
   makeBusyboxRoot(join(dir, 'root'));
   await buildLayer(store, { name: 'small', kind: 'base', source: { type: 'directory', path: join(dir, 'root') } });
-  const start = () => startPlatform({ config, log: createLog('up', options.logLevel === 'error' ? 'error' : 'warn'), logFile, restartMaxMs: options.restartMaxMs });
+  const start = () =>
+    startPlatform({ config, log: createLog('up', options.logLevel === 'error' ? 'error' : 'warn'), logFile, restartMaxMs: options.restartMaxMs });
   let platform = await start();
   return {
     get platform() {

@@ -33,7 +33,9 @@ export const tracesOf = (host: TestPlatform): Traces => {
     processes: members.length,
     networkNamespaces: new Set(members.map((pid) => linkOf(`/proc/${pid}/ns/net`))).size,
     cgroups: cgroupRoots(name).reduce((n, root) => n + directoriesBelow(root), 0),
-    launcherMounts: textOf(`/proc/${launcher}/mountinfo`).split('\n').filter((line) => line.includes(runDir)).length,
+    launcherMounts: textOf(`/proc/${launcher}/mountinfo`)
+      .split('\n')
+      .filter((line) => line.includes(runDir)).length,
     launcherDescriptors: namesIn(`/proc/${launcher}/fd`).length,
     sockets: namesIn(sockets).length,
     loopDevices: namesIn('/sys/block').filter((device) => textOf(`/sys/block/${device}/loop/backing_file`).startsWith(`${host.dir}/`)).length,
@@ -46,7 +48,9 @@ export const tracesOf = (host: TestPlatform): Traces => {
 const pids = (): string[] => namesIn('/proc').filter((name) => /^\d+$/.test(name));
 
 const cgroupRoots = (name: string): string[] =>
-  ['/sys/fs/cgroup', ...namesIn('/sys/fs/cgroup').map((entry) => join('/sys/fs/cgroup', entry))].map((root) => join(root, name)).filter((dir) => existsSync(dir));
+  ['/sys/fs/cgroup', ...namesIn('/sys/fs/cgroup').map((entry) => join('/sys/fs/cgroup', entry))]
+    .map((root) => join(root, name))
+    .filter((dir) => existsSync(dir));
 
 const directoriesBelow = (dir: string): number =>
   orElse(() => readdirSync(dir, { withFileTypes: true }), [])

@@ -47,7 +47,10 @@ describe.each([
 
   test('full in bytes: ENOSPC at the limit, what is there stays, and room comes back', async () => {
     const box = await stand.sandbox(1, await withDisk(1, 64));
-    expect(await box.run('printf OLD > /root/cfg; dd if=/dev/zero of=/root/fill bs=1M')).toMatchObject({ code: 1, stderr: expect.stringContaining('No space left on device') });
+    expect(await box.run('printf OLD > /root/cfg; dd if=/dev/zero of=/root/fill bs=1M')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('No space left on device'),
+    });
     expect(statSync(join(stand.box(1), 'disk.ext4')).size).toBe(64 * 2 ** 20);
     expect((await box.run('wc -c < /root/fill')).stdout).toMatch(/^(5\d|6[0-4])\d{6}\n$/);
     expect(await box.run('cat /root/cfg; echo hi')).toMatchObject({ code: 0, stdout: 'OLDhi\n' });
@@ -71,7 +74,9 @@ describe.each([
 
   test('the image’s own files: copied up, deleted and renamed within the limit, like without one', async () => {
     const box = await stand.sandbox(3, await withDisk(3, 32));
-    expect((await box.run('rm /bin/ip; ls /bin/ip 2>&1; mv /root /home && ls -d /home; echo x >> /etc/passwd; tail -n1 /etc/passwd')).stdout).toMatch(/No such file.*\n\/home\nx\n$/);
+    expect((await box.run('rm /bin/ip; ls /bin/ip 2>&1; mv /root /home && ls -d /home; echo x >> /etc/passwd; tail -n1 /etc/passwd')).stdout).toMatch(
+      /No such file.*\n\/home\nx\n$/,
+    );
     expect((await box.run('stat -c %u:%g /home; touch /home/new; stat -c %u /home/new')).stdout).toBe('0:0\n0\n');
     box.close();
     await stand.client.destroy({ id: box.id });
@@ -80,7 +85,10 @@ describe.each([
   test('a neighbour has a disk of its own', async () => {
     const [full, other] = await Promise.all([stand.sandbox(4, await withDisk(4, 16)), stand.sandbox(5, await withDisk(5, 64))]);
     expect((await full.run('dd if=/dev/zero of=/root/fill bs=64k')).code).toBe(1);
-    expect(await other.run('dd if=/dev/zero of=/root/f bs=1M count=40 2>&1 && wc -c < /root/f')).toMatchObject({ code: 0, stdout: expect.stringContaining(`${40 * 2 ** 20}\n`) });
+    expect(await other.run('dd if=/dev/zero of=/root/f bs=1M count=40 2>&1 && wc -c < /root/f')).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining(`${40 * 2 ** 20}\n`),
+    });
     for (const box of [full, other]) {
       box.close();
       await stand.client.destroy({ id: box.id });
@@ -128,7 +136,10 @@ describe.each([
   test('an image that is damaged or gone is a failure with a name', async () => {
     const spec = await withDisk(10, 16);
     writeFileSync(join(stand.dir, 'garbage'), 'x'.repeat(1 << 20));
-    await expect(stand.client.launch(stand.spec(10, { ...spec, diskTemplate: join(stand.dir, 'garbage') }))).rejects.toMatchObject({ code: 'LAUNCH_FAILED', details: { step: 'mount disk image' } });
+    await expect(stand.client.launch(stand.spec(10, { ...spec, diskTemplate: join(stand.dir, 'garbage') }))).rejects.toMatchObject({
+      code: 'LAUNCH_FAILED',
+      details: { step: 'mount disk image' },
+    });
     await expect(stand.client.launch(stand.spec(10, { ...spec, diskTemplate: join(stand.dir, 'nothing') }))).rejects.toMatchObject({ code: 'OVERLOADED' });
     expect(disks()).toEqual([]);
   });

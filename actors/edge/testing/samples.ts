@@ -7,7 +7,14 @@ import type { CpuMillis, DurationMs, MiB } from '#bus/units.ts';
 export const T0 = 1_700_000_000_000;
 export const LEASE_MS = 30_000 as DurationMs;
 export const address = edgeAddress('edge-1' as EdgeName);
-export const capacity: Capacity = { sandboxes: 100, memoryMiB: 65_536 as MiB, cpuMillis: 64_000 as CpuMillis, pids: 100_000, diskMiB: 65_536 as MiB, descriptors: 4_000 };
+export const capacity: Capacity = {
+  sandboxes: 100,
+  memoryMiB: 65_536 as MiB,
+  cpuMillis: 64_000 as CpuMillis,
+  pids: 100_000,
+  diskMiB: 65_536 as MiB,
+  descriptors: 4_000,
+};
 
 export const register = (instance: string, leaseMs = LEASE_MS): EdgeCommand => ({ type: 'RegisterEdge', capacity, backends: ['container'], leaseMs, instance });
 export const renew = (generation: number, instance: string, leaseMs = LEASE_MS): EdgeCommand => ({ type: 'RenewLease', generation, instance, leaseMs });

@@ -250,7 +250,12 @@ export class ContainerBackend implements SandboxBackend {
       sandboxId: sandbox.id,
       execDir: join(this.#dir(sandbox.id), 'exec'),
       socketPath: this.#socket(sandbox.id),
-      defaults: { user: sandbox.spec.initUser, env: { ...cpuHints(sandbox.spec.limits.cpuMillis), ...sandbox.spec.env }, outputLimitBytes: sandbox.spec.limits.outputBytes, openFiles: sandbox.spec.limits.openFiles ?? undefined },
+      defaults: {
+        user: sandbox.spec.initUser,
+        env: { ...cpuHints(sandbox.spec.limits.cpuMillis), ...sandbox.spec.env },
+        outputLimitBytes: sandbox.spec.limits.outputBytes,
+        openFiles: sandbox.spec.limits.openFiles ?? undefined,
+      },
       clock: this.#o.clock,
       onActivity,
       onLost,

@@ -15,7 +15,23 @@ import { CONTAINER_LIMITS } from './limits.ts';
  * root; twice the usual inodes, because agents write many small files; tables stay holes until they are used.
  */
 const FORMAT = 'v1';
-const MKFS = ['mkfs.ext4', '-q', '-F', '-O', '^has_journal,^resize_inode', '-m', '0', '-b', '4096', '-i', '8192', '-I', '256', '-E', 'lazy_itable_init=1,nodiscard'] as const;
+const MKFS = [
+  'mkfs.ext4',
+  '-q',
+  '-F',
+  '-O',
+  '^has_journal,^resize_inode',
+  '-m',
+  '0',
+  '-b',
+  '4096',
+  '-i',
+  '8192',
+  '-I',
+  '256',
+  '-E',
+  'lazy_itable_init=1,nodiscard',
+] as const;
 
 export class DiskTemplates {
   readonly #dir: string;

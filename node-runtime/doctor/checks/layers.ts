@@ -1,19 +1,13 @@
 /** File systems: everything is mounted detached, in scratch files, and ends with its descriptor. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { accessSync, constants, existsSync, mkdirSync, openSync, statfsSync, writeFileSync } from 'node:fs';
+import { accessSync, constants, existsSync, mkdirSync, openSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { absent, type Check, limited, type ProbeContext, type ProbeResult, present, presentIf } from '../finding.ts';
-import { knowsFilesystem, run } from '../helpers.ts';
+import { firstLine, knowsFilesystem, run } from '../helpers.ts';
 import { checked, cloneTree, errnoOf, idmap, ioctl, mountDetached, setxattr, withFd } from '../syscalls.ts';
 
 const FICLONE = 0x4004_9409;
-/** f_type of file systems that have project or sub-volume quotas. */
-const QUOTA_FILESYSTEMS = new Map([
-  [0x5846_5342, 'XFS: project quota'],
-  [0x9123_683e, 'btrfs: sub-volumes and qgroups'],
-]);
-
 const directory = (path: string): string => {
   mkdirSync(path, { recursive: true });
   return path;
@@ -64,6 +58,19 @@ const withUserNamespace = async <T>(use: (usernsFd: number) => T): Promise<T> =>
     child.stdin.end('\n');
     await ended;
   }
+};
+
+const SPARSE_BYTES = 64 * 2 ** 20;
+
+/** Makes a small disk, mounts it in a namespace that ends with the probe, and writes until the kernel says that it is full. */
+const probeDiskLimit = async ({ scratch }: ProbeContext): Promise<ProbeResult> => {
+  const image = join(scratch, 'disk.ext4');
+  const made = await run('mkfs.ext4', '-q', '-F', '-O', '^has_journal', image, '16M');
+  if (!made.ok) return absent(`mkfs.ext4 (package e2fsprogs): ${firstLine(made.output)}`);
+  const script = 'mount -o loop,nobarrier "$1" "$2" && dd if=/dev/zero of="$2/fill" bs=1M count=32';
+  const { ok, output } = await run('unshare', '--mount', '--propagation', 'private', 'sh', '-c', script, 'probe', image, directory(join(scratch, 'disk')));
+  if (!ok && /No space left on device/.test(output)) return present('ext4 images on loop devices');
+  return absent(ok ? 'writing beyond the limit was not refused' : firstLine(output));
 };
 
 export const LAYER_CHECKS: readonly Check[] = [
@@ -152,18 +159,26 @@ export const LAYER_CHECKS: readonly Check[] = [
     },
   },
   {
-    name: 'disk quota',
+    name: 'disk limits',
     group: 'layers',
     required: false,
-    usedFor: 'a limit on each sandbox’s writable layer',
-    cost: 'one sandbox can fill the disk for its neighbours',
-    fallback: 'the Edge watches free space and refuses creates',
+    usedFor: 'a limit on what each sandbox may write: an ext4 image of its own',
+    cost: 'creates with a disk limit fail; one sandbox can fill the disk for its neighbours',
+    fallback: 'a node with little free space takes no more sandboxes',
+    probe: probeDiskLimit,
+  },
+  {
+    name: 'sparse files',
+    group: 'layers',
+    required: false,
+    usedFor: 'disks of sandboxes that take only what is written',
+    cost: 'every sandbox with a disk limit takes all of it at once',
+    fallback: null,
     probe: ({ scratch }) => {
-      const kind = QUOTA_FILESYSTEMS.get(statfsSync(scratch).type);
-      if (kind) return present(kind);
-      return knowsFilesystem('btrfs') || knowsFilesystem('xfs')
-        ? limited('not on this file system; the kernel has XFS or btrfs for a data file of its own')
-        : absent();
+      const file = join(scratch, 'sparse');
+      writeFileSync(file, '');
+      truncateSync(file, SPARSE_BYTES);
+      return statSync(file).blocks * 512 < SPARSE_BYTES ? present() : absent('the data directory’s file system fills holes');
     },
   },
 ];

@@ -113,7 +113,11 @@ class EdgeCommand {
     if (batch.spec.backend !== 'container') return wireError('NOT_SUPPORTED', `backend ${batch.spec.backend} is not available on node ${edge}; use container`);
     const free = this.#o.freeDiskMiB();
     if (free < EDGE_LIMITS.diskFloorMiB)
-      return wireError('NODE_FULL', `node ${edge} has ${free} MiB of disk left and takes no sandboxes below ${EDGE_LIMITS.diskFloorMiB}; free some, or try again later`, { details: { dimension: 'disk', free } });
+      return wireError(
+        'NODE_FULL',
+        `node ${edge} has ${free} MiB of disk left and takes no sandboxes below ${EDGE_LIMITS.diskFloorMiB}; free some, or try again later`,
+        { details: { dimension: 'disk', free } },
+      );
     const missing = this.#o.missingLayer(batch.spec);
     return missing ? wireError('LAYER_NOT_FOUND', `layer ${missing} is not in the store that node ${edge} reads; build or import it, see dsec image ls`) : null;
   }

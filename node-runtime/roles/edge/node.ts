@@ -40,7 +40,8 @@ export const openNode = (config: Config, generation: number, clock: Clock, log: 
       onUnmountFailed: (digest, error) => log.debug('image.kept', { digest, message: (error as Error).message }),
     });
     const backend = yield* acquire(
-      () => new ContainerBackend({
+      () =>
+        new ContainerBackend({
           sandboxesDir: paths.sandboxes,
           socketsDir: paths.sockets,
           launcher: () => launcher.get(),

@@ -22,13 +22,28 @@ const edgeOver = (over: { schema?: number; events?: { type: string }[] }): Sandb
   eventLog.inject(address, Buffer.from(JSON.stringify(commit)));
   const untouchable = new Proxy({}, { get: (_, name) => () => expect.unreachable(`the node was asked to ${String(name)}`) }) as SandboxesOptions['node'];
   const node = { backend: untouchable as never, images: untouchable as never };
-  const capacity = { sandboxes: 10, memoryMiB: 10_000 as MiB, cpuMillis: 10_000, pids: 10_000, diskMiB: 0, descriptors: 1_000 } as ConstructorParameters<typeof Admission>[0];
-  return new Sandboxes({ edge: EDGE, shards: [SHARD], generation: 1, eventLog, admission: new Admission(capacity), node, clock, log: createLog('test', 'silent') });
+  const capacity = { sandboxes: 10, memoryMiB: 10_000 as MiB, cpuMillis: 10_000, pids: 10_000, diskMiB: 0, descriptors: 1_000 } as ConstructorParameters<
+    typeof Admission
+  >[0];
+  return new Sandboxes({
+    edge: EDGE,
+    shards: [SHARD],
+    generation: 1,
+    eventLog,
+    admission: new Admission(capacity),
+    node,
+    clock,
+    log: createLog('test', 'silent'),
+  });
 };
 
 test.each([
   ['an event that it does not know', { events: [{ type: 'SandboxTeleported' }] }, /SandboxTeleported.*start the version that wrote it/],
   ['records of a later version', { schema: 99, events: [{ type: 'SandboxStarted' }] }, /version 99/],
 ])('%s: it stops, naming sandbox and event, before it touches anything', async (_, over, message) => {
-  await expect(edgeOver(over).rehydrate()).rejects.toMatchObject({ code: 'UNSUPPORTED_VERSION', message: expect.stringMatching(message), details: { actorId: aSandboxState(1, { edge: EDGE }).id } });
+  await expect(edgeOver(over).rehydrate()).rejects.toMatchObject({
+    code: 'UNSUPPORTED_VERSION',
+    message: expect.stringMatching(message),
+    details: { actorId: aSandboxState(1, { edge: EDGE }).id },
+  });
 });

@@ -13,7 +13,10 @@ export const registerWatch = (program: Cli): void => {
       .command('watch')
       .description('show the sandboxes that are there, then every change, until it is interrupted')
       .option('-l, --label <KEY=VALUE>', 'only those with this label; repeatable, all must match', collect)
-      .addHelpText('after', '\nNothing is lost over a restart of the bus: what was missed is read from the histories.\n\nExamples:\n  dsec watch\n  dsec watch --label job=nightly --json | jq -c "[.id, .state.status]"\n'),
+      .addHelpText(
+        'after',
+        '\nNothing is lost over a restart of the bus: what was missed is read from the histories.\n\nExamples:\n  dsec watch\n  dsec watch --label job=nightly --json | jq -c "[.id, .state.status]"\n',
+      ),
   ).action((flags: Flags) =>
     act(flags, async (dsec) => {
       const table = new TablePrinter(['TIME', 'SANDBOX', 'VERSION', 'STATUS', 'WHAT', 'LABELS']);
