@@ -88,12 +88,20 @@ export const FILE_OPS = {
       path: FilePath,
       offset: offset.default(0),
       maxBytes: z.number().int().min(1).max(WIRE_LIMITS.maxChunkBytes).default(WIRE_LIMITS.maxChunkBytes),
+      /** Also of a character device, which may never end. */
+      devices: z.boolean().default(false),
     }),
     response: z.object({ entry: FileEntry, eof: z.boolean() }),
   },
   /** Replaces a file with the body. Repeated with its key, it is the same write. */
-  fileWrite: { request: keyed.extend({ path: FilePath, mode: mode.optional(), parents: z.boolean().default(false) }), response: z.object({ entry: FileEntry }) },
-  fileMkdir: { request: keyed.extend({ path: FilePath, mode: mode.optional(), parents: z.boolean().default(false) }), response: z.object({ entry: FileEntry }) },
+  fileWrite: {
+    request: keyed.extend({ path: FilePath, mode: mode.optional(), parents: z.boolean().default(false) }),
+    response: z.object({ entry: FileEntry }),
+  },
+  fileMkdir: {
+    request: keyed.extend({ path: FilePath, mode: mode.optional(), parents: z.boolean().default(false) }),
+    response: z.object({ entry: FileEntry }),
+  },
   /** Within one file system. `replace`: what is at `to`, as rename(2) does. */
   fileMove: { request: keyed.extend({ from: FilePath, to: FilePath, replace: z.boolean().default(true) }), response: z.object({}) },
   /** A file, an empty directory, or with `recursive` a tree. Links are removed, not followed. */

@@ -13,7 +13,7 @@
 static const uint64_t NO_LIMIT = UINT64_MAX / 2;
 
 /* What it is is asked before it is opened: opening alone wakes the writer of a FIFO and makes a terminal of /dev/ptmx. 0, or -1. */
-static int open_readable(const char *path, int limited, int *fd, struct stat *status, enum file_reason *reason)
+static int open_readable(const char *path, int devices, int *fd, struct stat *status, enum file_reason *reason)
 {
 	*reason = REASON_ERRNO;
 	*fd = -1;
@@ -24,7 +24,7 @@ static int open_readable(const char *path, int limited, int *fd, struct stat *st
 		return -1;
 	}
 	*reason = REASON_NOT_REGULAR;
-	if (!S_ISREG(status->st_mode) && !(S_ISCHR(status->st_mode) && limited))
+	if (!S_ISREG(status->st_mode) && !(S_ISCHR(status->st_mode) && devices))
 		return -1;
 	*fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (*fd < 0 && (errno == ENXIO || errno == ENODEV)) /* a device that nothing answers for */
@@ -49,7 +49,15 @@ static int skip(int fd, uint64_t offset)
 	return 0;
 }
 
-static enum channel_result copy(int fd, uint64_t limit)
+/* A device that has nothing to say now is one that would be waited for. */
+static enum channel_result fail_reading(int problem, int is_device)
+{
+	if (stream_flush() != CHANNEL_OK)
+		return CHANNEL_GONE;
+	return channel_fail_at(is_device ? REASON_NOT_REGULAR : REASON_ERRNO, problem, NULL);
+}
+
+static enum channel_result copy(int fd, uint64_t limit, int is_device)
 {
 	while (limit > 0) {
 		size_t room;
@@ -60,7 +68,7 @@ static enum channel_result copy(int fd, uint64_t limit)
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
-			return stream_flush() == CHANNEL_OK ? channel_fail(errno) : CHANNEL_GONE;
+			return fail_reading(errno, is_device);
 		if (got == 0)
 			break;
 		limit -= (uint64_t)got;
@@ -82,10 +90,10 @@ enum channel_result files_read(const struct channel_frame *frame)
 		return CHANNEL_MALFORMED;
 	enum channel_result result;
 	stream_begin();
-	if (open_readable(path, limit != NO_LIMIT, &fd, &status, &reason) < 0 || skip(fd, offset) < 0)
+	if (open_readable(path, request_flag(frame, "devices") && limit != NO_LIMIT, &fd, &status, &reason) < 0 || skip(fd, offset) < 0)
 		result = channel_fail_at(reason, errno, NULL);
 	else if ((result = entry_answer(&status, NULL)) == CHANNEL_OK)
-		result = copy(fd, limit);
+		result = copy(fd, limit, S_ISCHR(status.st_mode));
 	if (fd >= 0)
 		close(fd);
 	return result;

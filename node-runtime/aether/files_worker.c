@@ -92,22 +92,26 @@ static int keep_connection(int fd)
 	return (int)syscall(SYS_close_range, CONNECTION_FD + 1, ~0u, 0);
 }
 
+_Noreturn static void give_up(int fd, uint64_t id, enum file_reason reason)
+{
+	struct file_failed_body body = {.reason = (uint16_t)reason, .error_number = errno};
+	int told = frame_send(fd, FILE_FAILED, id, &body, sizeof body);
+	_exit(told < 0 ? 1 : 0);
+}
+
 _Noreturn static void run(int connection_fd, uint64_t id, const char *user)
 {
 	enum file_reason reason = REASON_ERRNO;
 	if (spawn_pass_gates() < 0)
-		reason = errno == EAGAIN ? REASON_NO_PROCESS : REASON_ERRNO;
-	else if (keep_connection(connection_fd) == 0 && setsid() >= 0) {
-		umask(0); /* modes are what the request says */
-		if (become(user, &reason) == 0) {
-			if (frame_send(CONNECTION_FD, FILE_READY, id, NULL, 0) == 0)
-				serve_until_closed();
-			_exit(0);
-		}
-	}
-	struct file_failed_body body = {.reason = (uint16_t)reason, .error_number = errno};
-	int told = frame_send(connection_fd, FILE_FAILED, id, &body, sizeof body);
-	_exit(told < 0 ? 1 : 0);
+		give_up(connection_fd, id, errno == EAGAIN ? REASON_NO_PROCESS : REASON_ERRNO);
+	if (keep_connection(connection_fd) < 0)
+		_exit(1);
+	umask(0); /* modes are what the request says */
+	if (setsid() < 0 || become(user, &reason) < 0)
+		give_up(CONNECTION_FD, id, reason);
+	if (frame_send(CONNECTION_FD, FILE_READY, id, NULL, 0) == 0)
+		serve_until_closed();
+	_exit(0);
 }
 
 void files_start(int connection_fd, uint64_t id, const char *user)

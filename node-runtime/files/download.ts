@@ -2,10 +2,12 @@
  * A stream out of a sandbox: what the worker sends, kept until the reader says that it has it. The worker is read only as far as
  * somebody asks, so a reader's pace is the sender's, and at most a window lies in memory.
  */
+import type { Clock } from '#actors/ports/clock.ts';
 import { DsecError } from '#bus/errors.ts';
 import type { EntryRecord } from '#bus/op/file-records.ts';
 import type { Omission, StreamEnd } from '#bus/op/files.ts';
 import type { OpParsed } from '#bus/op/schema.ts';
+import { silent } from './exchange.ts';
 import { fileError } from './file-errors.ts';
 import { FILES_LIMITS } from './limits.ts';
 import { Waiters } from './waiters.ts';
@@ -18,6 +20,8 @@ export type Pulled = { readonly end: StreamEnd | null; readonly body: Buffer[] }
 export class Download {
   readonly #worker: Worker;
   readonly #what: string;
+  readonly #clock: Clock;
+  readonly #live: boolean;
   readonly #waiters = new Waiters();
   readonly #chunks: Buffer[] = [];
   readonly #omitted: Omission[] = [];
@@ -25,19 +29,26 @@ export class Download {
   #base = 0;
   #received = 0;
   #wanted = 0;
+  /** When the worker was last heard, or last asked to go on. */
+  #heardAtMs: number;
+  #paused = false;
   #entry: EntryRecord | undefined;
   #end: StreamEnd | undefined;
   #error: DsecError | undefined;
 
-  constructor(worker: Worker, what: string) {
+  /** `live`: nothing may happen for as long as it likes. */
+  constructor(worker: Worker, what: string, clock: Clock, live: boolean) {
     this.#worker = worker;
     this.#what = what;
+    this.#clock = clock;
+    this.#live = live;
+    this.#heardAtMs = clock.monotonicMs();
     worker.listen({ frame: (frame) => this.#onFrame(frame), close: (error) => this.#fail(error) });
   }
 
   /** Resolves with the first frame: the file's entry when the stream has one; rejects when it cannot be had. */
   async started(): Promise<EntryRecord | undefined> {
-    await this.#waiters.until(() => this.#begun(), FILES_LIMITS.silentWorkerMs);
+    if (!(await this.#waiters.until(() => this.#begun(), FILES_LIMITS.silentWorkerMs))) this.#giveUpWhenSilent();
     if (this.#error) throw this.#error;
     return this.#entry;
   }
@@ -49,7 +60,8 @@ export class Download {
       throw DsecError.of('LIMIT_OUT_OF_RANGE', `bytes up to ${offset + maxBytes} are more than ${FILES_LIMITS.windowBytes} ahead of what is acknowledged`);
     this.#wanted = Math.max(this.#wanted, offset + maxBytes);
     this.#breathe();
-    await this.#waiters.until(() => this.#over() || this.#received >= offset + minBytes, waitMs);
+    const came = await this.#waiters.until(() => this.#over() || this.#received >= offset + minBytes, waitMs);
+    if (!came) this.#giveUpWhenSilent();
     if (this.#error) throw this.#error;
     const body = this.#slice(offset, maxBytes);
     const reached = offset + body.reduce((n, part) => n + part.byteLength, 0);
@@ -68,7 +80,12 @@ export class Download {
     return this.#end !== undefined || this.#error !== undefined;
   }
 
+  #giveUpWhenSilent(): void {
+    if (!this.#live && this.#clock.monotonicMs() - this.#heardAtMs >= FILES_LIMITS.silentWorkerMs) this.#fail(silent(this.#what, FILES_LIMITS.silentWorkerMs));
+  }
+
   #onFrame(frame: WorkerFrame): void {
+    this.#heardAtMs = this.#clock.monotonicMs();
     if (frame.type === 'entry') this.#entry = frame.entry;
     else if (frame.type === 'omitted') {
       if (this.#omitted.length < FILES_LIMITS.namedOmissions) this.#omitted.push(frame.omission);
@@ -91,8 +108,12 @@ export class Download {
 
   /** Reads on while somebody wants more than there is. */
   #breathe(): void {
-    if (this.#received < this.#wanted || this.#received === 0) this.#worker.resume();
-    else this.#worker.pause();
+    const pause = this.#received > 0 && this.#received >= this.#wanted;
+    if (pause === this.#paused) return;
+    this.#paused = pause;
+    if (pause) return this.#worker.pause();
+    this.#heardAtMs = this.#clock.monotonicMs();
+    this.#worker.resume();
   }
 
   #forgetBelow(offset: number): void {

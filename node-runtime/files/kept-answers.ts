@@ -11,6 +11,7 @@ export class KeptAnswers {
     if (known) return known.answer as Promise<T>;
     const answer = work();
     this.#answers.set(key, { answer, until: nowMs + FILES_LIMITS.keptAnswerMs });
+    answer.catch(() => this.#answers.delete(key)); // the caller is told, and may try again
     return answer;
   }
 

@@ -10,8 +10,9 @@ export const FILES_LIMITS = {
   idleWorkerMs: 5_000,
   /** A worker that says nothing for this long is given up: stopped by the sandbox, or stuck in a file system that hangs. */
   silentWorkerMs: 60_000,
-  /** As above for the removal of a tree, which says nothing until its end. */
+  /** As above for the removal of a tree and for the end of an upload, which say nothing until they are done. */
   silentRemovalMs: 600_000,
+  silentCommitMs: 600_000,
   /** Sessions open at a time. Each is a process in the sandbox, a descriptor here and at most `windowBytes`. */
   sessionsPerSandbox: 16,
   sessionsPerEdge: 256,

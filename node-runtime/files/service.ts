@@ -9,7 +9,7 @@ import type { Clock } from '#actors/ports/clock.ts';
 import { DsecError } from '#bus/errors.ts';
 import { bytesOfText } from '#bus/op/byte-path.ts';
 import type { EntryRecord } from '#bus/op/file-records.ts';
-import type { FileOpName, FileStream } from '#bus/op/files.ts';
+import type { FileEntry, FileOpName, FileStream } from '#bus/op/files.ts';
 import type { OpParsed, OpResponse } from '#bus/op/schema.ts';
 import { Download } from './download.ts';
 import { entryOf } from './exchange.ts';
@@ -62,9 +62,9 @@ export class FileService {
       const { entry } = await this.#short(user, 'stat', `look at ${path}`, { path: raw(path), follow }, 'entry');
       return plain({ entry: known(entry) });
     },
-    fileRead: async ({ path, offset, maxBytes, user }) => {
+    fileRead: async ({ path, offset, maxBytes, devices, user }) => {
       // one byte more than is asked for tells whether anything follows
-      const { entry, bytes } = await this.#short(user, 'read', `read ${path}`, { path: raw(path), offset, limit: maxBytes + 1 }, 'end');
+      const { entry, bytes } = await this.#short(user, 'read', `read ${path}`, { path: raw(path), offset, limit: maxBytes + 1, devices }, 'end');
       const all = Buffer.concat(bytes);
       return { data: { entry: known(entry), eof: all.byteLength <= maxBytes }, body: [all.subarray(0, maxBytes)] };
     },
@@ -90,8 +90,7 @@ export class FileService {
     },
     fileOpen: async ({ session, stream, user }) => {
       const opened = await this.#sessions.open(session, () => this.#openStream(user ?? this.#o.defaultUser, stream));
-      const entry = opened.kind === 'download' ? await opened.stream.started() : undefined;
-      return plain({ entry: entry ? entryOf(entry) : null });
+      return plain({ entry: await this.#begin(session, opened) });
     },
     filePull: async ({ session, ...pull }) => {
       const { end, body } = await this.#sessions.use(session, (held) => download(held).pull(pull));
@@ -113,6 +112,18 @@ export class FileService {
     return this.#pool.run(user ?? this.#o.defaultUser, { request, pairs, what, ends, silentMs, ...(body === undefined ? {} : { body }) });
   }
 
+  /** What cannot be read is told by the opening itself, and leaves no session. */
+  async #begin(name: string, session: Session): Promise<FileEntry | null> {
+    if (session.kind === 'upload') return null;
+    try {
+      const entry = await session.stream.started();
+      return entry ? entryOf(entry) : null;
+    } catch (error) {
+      this.#sessions.close(name);
+      throw error;
+    }
+  }
+
   #once<T>(request: object, body: Uint8Array, work: () => Promise<T>): Promise<T> {
     const hash = createHash('sha256').update(JSON.stringify(request)).update(body).digest('base64');
     return this.#kept.once(hash, this.#o.clock.monotonicMs(), work);
@@ -124,8 +135,8 @@ export class FileService {
     const words = `${what} ${path}`;
     const session: Session = UPLOADS.has(what)
       ? { kind: 'upload', stream: new Upload(worker, words) }
-      : { kind: 'download', stream: new Download(worker, words) };
-    worker.request(what, { path: raw(path), ...rest });
+      : { kind: 'download', stream: new Download(worker, words, this.#o.clock, what === 'watch') };
+    worker.request(what, { path: raw(path), ...rest, ...(stream.what === 'read' ? { devices: stream.limit !== undefined } : {}) });
     return session;
   }
 }

@@ -42,7 +42,8 @@ export class Upload {
         this.#taken += fresh.byteLength;
       }
     }
-    await this.#waiters.until(() => this.#over() || this.#worker.unsentBytes <= FILES_LIMITS.windowBytes / 2, FILES_LIMITS.silentWorkerMs);
+    const hasRoom = (): boolean => this.#over() || this.#worker.unsentBytes <= FILES_LIMITS.windowBytes / 2;
+    if (!(await this.#waiters.until(hasRoom, FILES_LIMITS.silentWorkerMs))) this.#fail(silent(this.#what, FILES_LIMITS.silentWorkerMs));
     this.#check();
     return this.#taken;
   }
@@ -53,11 +54,9 @@ export class Upload {
     if (totalBytes !== this.#taken) throw DsecError.of('INVALID_ARGUMENT', `the commit names ${totalBytes} bytes, but ${this.#taken} have come; send the others first`);
     if (!this.#committing) this.#worker.commit();
     this.#committing = true;
-    await this.#waiters.until(() => this.#over(), FILES_LIMITS.silentRemovalMs);
+    if (!(await this.#waiters.until(() => this.#over(), FILES_LIMITS.silentCommitMs))) this.#fail(silent(this.#what, FILES_LIMITS.silentCommitMs));
     this.#check();
-    if (!this.#result) this.#fail(silent(this.#what, FILES_LIMITS.silentRemovalMs));
-    this.#check();
-    return this.#result as unknown as Committed;
+    return this.#result as unknown as Committed; // over without an error
   }
 
   close(error: DsecError): void {

@@ -9,21 +9,21 @@ export class Waiters {
     for (const look of [...this.#waiting]) look();
   }
 
-  /** Resolves when `isSo`, or after `ms`. */
-  until(isSo: () => boolean, ms: number): Promise<void> {
-    if (isSo() || ms === 0) return Promise.resolve();
+  /** Resolves with true when `isSo`, or with false after `ms`. */
+  until(isSo: () => boolean, ms: number): Promise<boolean> {
+    if (isSo() || ms === 0) return Promise.resolve(isSo());
     if (this.#waiting.size >= FILES_LIMITS.waitersPerSession)
       return Promise.reject(DsecError.of('OVERLOADED', `${this.#waiting.size} requests of this session wait already; send fewer at a time`));
     return new Promise((resolve) => {
-      const stop = (): void => {
+      const stop = (so: boolean): void => {
         clearTimeout(timer);
         this.#waiting.delete(look);
-        resolve();
+        resolve(so);
       };
       const look = (): void => {
-        if (isSo()) stop();
+        if (isSo()) stop(true);
       };
-      const timer = setTimeout(stop, ms);
+      const timer = setTimeout(() => stop(false), ms);
       this.#waiting.add(look);
     });
   }

@@ -21,4 +21,10 @@ export const infoOf = ({ modifiedSeconds, modifiedNanoseconds, ...entry }: FileE
 });
 
 export const listedOf = ({ name, ...entry }: EntryRecord): ListedFile => ({ name, ...infoOf(entry) });
-export const reportOf = ({ entries, bytes, omittedCount, omitted }: StreamEnd): TreeReport => ({ entries, bytes, omittedCount, omitted });
+/** `alsoOmitted`: by this side, before anything was sent. */
+export const reportOf = ({ entries, bytes, omittedCount, omitted }: StreamEnd, alsoOmitted: readonly Omission[] = []): TreeReport => ({
+  entries,
+  bytes,
+  omittedCount: omittedCount + alsoOmitted.length,
+  omitted: [...alsoOmitted, ...omitted],
+});

@@ -4,7 +4,7 @@
  */
 import { DsecError } from '#bus/errors.ts';
 import { entryReader } from '#bus/op/file-records.ts';
-import type { FileOpName } from '#bus/op/files.ts';
+import type { FileOpName, Omission } from '#bus/op/files.ts';
 import type { OpRequest } from '#bus/op/schema.ts';
 import { decodeText, toBytes } from '../exec/text.ts';
 import type { OpCallOptions, OpResult } from '../transport/op-client.ts';
@@ -47,7 +47,7 @@ export class SandboxFiles {
     const at = wirePath(path);
     const { offset = 0, limit, user, signal } = options;
     if (limit !== undefined && limit <= SDK_FILE_LIMITS.chunkBytes)
-      return limit === 0 ? new Uint8Array(0) : (await this.#readOnce(at, { offset, maxBytes: limit }, options)).body;
+      return limit === 0 ? new Uint8Array(0) : (await this.#readOnce(at, { offset, maxBytes: limit, devices: true }, options)).body;
     if (limit === undefined) {
       const { data, body } = await this.#readOnce(at, { offset }, options);
       if (data.eof) return body;
@@ -150,10 +150,11 @@ export class SandboxFiles {
    */
   async uploadTree(source: string | AsyncIterable<Uint8Array> | ReadableStream<Uint8Array>, path: SandboxPath, options: TreeOptions = {}): Promise<TreeReport> {
     const request = { what: 'unpack' as const, path: wirePath(path), ...given({ owners: options.owners }) };
-    const archive = typeof source === 'string' ? packLocal(source) : source;
+    const leftOut: Omission[] = [];
+    const archive = typeof source === 'string' ? packLocal(source, leftOut) : source;
     const { end } = await sendStream(this.#target, request, archive, options);
     if (!end) throw DsecError.of('MALFORMED_MESSAGE', 'the node did not say how the tree was unpacked');
-    return reportOf(end);
+    return reportOf(end, leftOut);
   }
 
   /** A tree into a local directory, which is made when it is missing. `owners: false` leaves the files to the local user. */
@@ -168,7 +169,7 @@ export class SandboxFiles {
     return StreamOut.open(this.#target, { what: 'pack', path: wirePath(path) }, options);
   }
 
-  #readOnce(path: string, range: { readonly offset: number; readonly maxBytes?: number }, { user, signal }: FileCallOptions) {
+  #readOnce(path: string, range: { readonly offset: number; readonly maxBytes?: number; readonly devices?: boolean }, { user, signal }: FileCallOptions) {
     return this.#call('fileRead', { path, ...range, ...given({ user }) }, { signal });
   }
 
