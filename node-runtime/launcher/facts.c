@@ -12,7 +12,33 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const PROCESSOR_LISTS[] = {"devices/system/cpu/online", "devices/system/cpu/possible"};
+static const char ONLINE[] = "devices/system/cpu/online";
+
+static struct {
+	unsigned long long memory_mib;
+	unsigned processors;
+	char *cpuinfo; /* or NULL */
+} machine;
+
+static char *read_cpuinfo(void)
+{
+	char *text = malloc(CPUINFO_BYTES);
+	int file = open("/proc/cpuinfo", O_RDONLY | O_CLOEXEC);
+	ssize_t length = 0, got = 0;
+	while (text && file >= 0 && length < CPUINFO_BYTES - 1 && (got = read(file, text + length, (size_t)(CPUINFO_BYTES - 1 - length))) > 0)
+		length += got;
+	close_fd(&file);
+	if (text)
+		text[length] = '\0';
+	return text;
+}
+
+void facts_learn(void)
+{
+	machine.memory_mib = ((unsigned long long)sysconf(_SC_PHYS_PAGES) * (unsigned long long)sysconf(_SC_PAGESIZE)) >> 20;
+	machine.processors = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
+	machine.cpuinfo = read_cpuinfo();
+}
 
 size_t facts_meminfo(char *out, size_t size, const struct cgroup_limits *limits)
 {
@@ -56,26 +82,9 @@ static int lay(int root, const char *path, int dev, const char *text, size_t len
 static int lay_meminfo(int proc, int dev, const struct cgroup_limits *limits)
 {
 	char text[1024];
-	unsigned long long pages = (unsigned long long)sysconf(_SC_PHYS_PAGES), page = (unsigned long long)sysconf(_SC_PAGESIZE);
-	if (limits->memory_mib >= (pages * page) >> 20)
+	if (limits->memory_mib >= machine.memory_mib)
 		return 0;
 	return lay(proc, "meminfo", dev, text, facts_meminfo(text, sizeof text, limits));
-}
-
-static int lay_cpuinfo(int proc, int dev, unsigned count)
-{
-	char *text = malloc(CPUINFO_BYTES);
-	ssize_t length = 0, got = 0;
-	int file = openat(proc, "cpuinfo", O_RDONLY | O_CLOEXEC), result = 0;
-	while (text && file >= 0 && length < CPUINFO_BYTES - 1 && (got = read(file, text + length, (size_t)(CPUINFO_BYTES - 1 - length))) > 0)
-		length += got;
-	if (text && length > 0) {
-		text[length] = '\0';
-		result = lay(proc, "cpuinfo", dev, text, facts_cpuinfo(text, count));
-	}
-	close_fd(&file);
-	free(text);
-	return result;
 }
 
 /* A fraction of a processor still needs one. */
@@ -90,11 +99,10 @@ int mount_facts(int proc, int sys, int dev, const struct cgroup_limits *limits)
 	unsigned count = processors_for(limits->cpu_millis);
 	if (lay_meminfo(proc, dev, limits) < 0)
 		return -1;
-	if (count >= (unsigned)sysconf(_SC_NPROCESSORS_ONLN))
+	if (count >= machine.processors)
 		return 0;
 	size_t length = (size_t)(count == 1 ? snprintf(list, sizeof list, "0\n") : snprintf(list, sizeof list, "0-%u\n", count - 1));
-	for (size_t i = 0; i < sizeof PROCESSOR_LISTS / sizeof *PROCESSOR_LISTS; i++)
-		if (lay(sys, PROCESSOR_LISTS[i], dev, list, length) < 0)
-			return -1;
-	return lay_cpuinfo(proc, dev, count);
+	if (lay(sys, ONLINE, dev, list, length) < 0)
+		return -1;
+	return machine.cpuinfo ? lay(proc, "cpuinfo", dev, machine.cpuinfo, facts_cpuinfo(machine.cpuinfo, count)) : 0;
 }

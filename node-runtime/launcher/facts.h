@@ -10,6 +10,8 @@
 
 #include <stddef.h>
 
+/* Reads the machine once; what a sandbox's first process inherits is what it tells. */
+void facts_learn(void);
 int mount_facts(int proc, int sys, int dev, const struct cgroup_limits *limits);
 
 /* Pure: the text of each file. Return its length. */

@@ -1,5 +1,6 @@
 #include "setup.h"
 
+#include "facts.h"
 #include "files.h"
 #include "images.h"
 #include "launcher.h"
@@ -178,6 +179,7 @@ int set_up(const struct options *options, struct fault *fault)
 		return -1;
 	tombs_expire();
 	loop_devices_note();
+	facts_learn();
 	if (images_adopt(fault) != 0 || sandbox_adopt_all(fault) < 0)
 		return -1;
 	return server_open(fault);

@@ -1,8 +1,15 @@
 /** Lives with real time, as short as they may be: what ends when, what goes on, and what calls under way are told. */
+import { execFile, spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { projectRoot } from '#runtime/project-root.ts';
 import { connect, type DsecClient, type DsecError, type Sandbox, type SandboxChange, type SandboxState } from '#sdk/mod.ts';
 import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
+
+const PROGRAM = join(projectRoot(), 'build/dsec.mjs');
 
 let host: TestPlatform;
 let dsec: DsecClient;
@@ -161,7 +168,13 @@ describe('watch', () => {
     const done = (async () => {
       for await (const change of dsec.watch({ ...options, signal: stop.signal })) seen.push(change);
     })().catch((error: DsecError) => expect(error.code).toBe('CANCELLED'));
-    return { seen, stop: async () => (stop.abort(), done) };
+    return {
+      seen,
+      stop: () => {
+        stop.abort();
+        return done;
+      },
+    };
   };
   const versionsOf = (seen: readonly SandboxChange[], id: string) => seen.filter((change) => change.id === id).map((change) => change.version);
 
@@ -192,5 +205,23 @@ describe('watch', () => {
       'SandboxStopping',
       'SandboxStopped',
     ]);
+  });
+
+  test('on the command line: watch, get and extend', async () => {
+    const sandbox = await box({ labels: { cli: 'yes' }, ttlTotal: 600, diskLimitMb: 32 });
+    const watching = spawn(process.execPath, [PROGRAM, 'watch', '--json', '--label', 'cli=yes', '--context', host.platform.contextFile], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const lines: { kind: string; version: number; state: { status: string } }[] = [];
+    createInterface({ input: watching.stdout }).on('line', (line) => lines.push(JSON.parse(line)));
+    await expect.poll(() => lines.length, { timeout: 20_000 }).toBe(1);
+    const cli = async (...args: string[]) => (await promisify(execFile)(process.execPath, [PROGRAM, ...args, '--context', host.platform.contextFile])).stdout;
+    expect(await cli('extend', sandbox.id, '--ttl', '900', '--idle', 'none')).toMatch(/total life ends.*\n.*running life +none\n.*idle life +none/);
+    expect(await cli('get', sandbox.id)).toMatch(/memory +32 MiB, no swap\n.*cpus +1, weight 100\n.*pids +512\n.*disk +32 MiB\n/);
+    await sandbox.stop();
+    await expect
+      .poll(() => lines.map(({ kind, version, state }) => `${kind} ${version} ${state.status}`), { timeout: 20_000 })
+      .toEqual(['found 2 running', 'changed 3 running', 'changed 4 stopping', 'changed 5 stopped']);
+    watching.kill();
   });
 });
