@@ -161,6 +161,15 @@ describe.concurrent('new lives', () => {
   });
 });
 
+test('a list of sandboxes with very much in their labels comes in pages that fit, and none is missing', async () => {
+  const labels = Object.fromEntries(Array.from({ length: 60 }, (_, n) => [`${'k'.repeat(60)}${n}`, 'v'.repeat(255)]));
+  const group = await dsec.runContainers({ image: 'small', memoryLimitMb: 8, labels: { ...labels, fat: 'yes' } }, { count: 60 });
+  const listed: string[] = [];
+  for await (const { id } of dsec.list({ labels: { fat: 'yes' }, status: 'running', pageSize: 500 })) listed.push(id);
+  expect(listed).toEqual(group.sandboxes.map(({ id }) => id).sort());
+  await group.stopAll();
+});
+
 describe('watch', () => {
   const collect = (options: Parameters<DsecClient['watch']>[0] = {}) => {
     const stop = new AbortController();

@@ -10,6 +10,6 @@ export const APISERVER_LIMITS = {
   enqueueRetryMs: 250,
   /** Longest wait for a projection to reach `atLeast`. */
   atLeastWaitMs: 10_000,
-  /** Bytes of one history page. */
-  historyPageBytes: 786_432,
+  /** Bytes of one page of a list or a history. */
+  pageBytes: 786_432,
 } as const;

@@ -1,6 +1,6 @@
 /** What each verb does. Reads come from the log or the projection, writes are commands on the queue. */
 import { randomUUID } from 'node:crypto';
-import type { ApiParsed, Decision, SandboxView } from '#bus/api/schema.ts';
+import type { ApiParsed, ApiResponse, Decision, SandboxView } from '#bus/api/schema.ts';
 import type { CommandEnvelope } from '#bus/envelope.ts';
 import { DsecError } from '#bus/errors.ts';
 import { bodyHashOf, type ClientKey, type ProjectName, parseSandboxId, type RequestId, requestIdFor, type SandboxId, type Shard } from '#bus/ids.ts';
@@ -123,7 +123,19 @@ const viewOf = ({ commit, sequence }: StoredCommit): SandboxView => ({
 
 const list = async (o: VerbsOptions, { labels, statuses, changedAfter, after, limit, atLeast }: ApiParsed<'list'>, { project }: Caller) => {
   await o.projection.waitFor(atLeast, APISERVER_LIMITS.atLeastWaitMs);
-  return o.projection.list({ project, labels, statuses, changedAfter, after, limit });
+  return withinOneMessage(o.projection.list({ project, labels, statuses, changedAfter, after, limit }));
+};
+
+/** A page of sandboxes with much in their labels and env ends early: what is left comes with the next one. */
+const withinOneMessage = (page: ApiResponse<'list'>): ApiResponse<'list'> => {
+  const sandboxes: SandboxView[] = [];
+  let bytes = 0;
+  for (const view of page.sandboxes) {
+    bytes += Buffer.byteLength(JSON.stringify(view));
+    if (bytes > APISERVER_LIMITS.pageBytes && sandboxes.length > 0) return { ...page, sandboxes, next: sandboxes.at(-1)?.state.id ?? page.next };
+    sandboxes.push(view);
+  }
+  return page;
 };
 
 const lifecycle = async (o: VerbsOptions, id: SandboxId, data: SandboxBusCommand, key: ClientKey | undefined, caller: Caller): Promise<Decision> => {
@@ -152,7 +164,7 @@ const events = async (o: VerbsOptions, { id, afterVersion, limit }: ApiParsed<'e
   let bytes = 0;
   for (const one of stored.slice(0, limit)) {
     bytes += JSON.stringify(one.commit).length;
-    if (bytes > APISERVER_LIMITS.historyPageBytes && page.length > 0) break;
+    if (bytes > APISERVER_LIMITS.pageBytes && page.length > 0) break;
     page.push(one);
   }
   return { commits: page.map(({ commit, sequence }) => ({ ...commit, streamSequence: sequence })), more: page.length < stored.length };
