@@ -7,11 +7,29 @@
 #include <unistd.h>
 
 enum {
-	CPU_PERIOD_USEC = 100000,
+	/*
+	 * A sandbox that can spends its share at the start of a period, on all processors at once, and its neighbours wait for so long. A
+	 * quarter of the kernel's default brings their slowest commands beside a fork bomb down to what they are without one.
+	 */
+	CPU_PERIOD_USEC = 25000,
+	CPU_QUOTA_USEC_MIN = 1000, /* the kernel's */
 	/* v1's name for a weight of 100 */
 	CPU_SHARES_USUAL = 1024,
 	CPU_SHARES_MIN = 2,
 };
+
+struct cpu_share {
+	unsigned long long quota_usec, period_usec;
+};
+
+/* A longer period for what would be too small a share of the usual one. */
+static struct cpu_share cpu_share_of(uint64_t cpu_millis)
+{
+	unsigned long long period = (CPU_QUOTA_USEC_MIN * 1000 + cpu_millis - 1) / cpu_millis;
+	if (period < CPU_PERIOD_USEC)
+		period = CPU_PERIOD_USEC;
+	return (struct cpu_share){cpu_millis * period / 1000, period};
+}
 
 /* Between sandboxes, so on their own directories: those of the payload compete with Aether alone. */
 static unsigned long long shares_of(uint64_t weight)
@@ -40,9 +58,10 @@ static int write_v1_limits(const struct hierarchy *hierarchy, const char *id, co
 	if (hierarchy->controllers & CONTROL_CPU) {
 		if (write_control_number(hierarchy->fd, below(&path, id, "cpu.shares"), shares_of(limits->cpu_weight)) < 0)
 			return -1;
-		if (write_control_number(hierarchy->fd, below(&path, id, "payload/cpu.cfs_period_us"), CPU_PERIOD_USEC) < 0)
+		struct cpu_share share = cpu_share_of(limits->cpu_millis);
+		if (write_control_number(hierarchy->fd, below(&path, id, "payload/cpu.cfs_period_us"), share.period_usec) < 0)
 			return -1;
-		if (write_control_number(hierarchy->fd, below(&path, id, "payload/cpu.cfs_quota_us"), limits->cpu_millis * CPU_PERIOD_USEC / 1000) < 0)
+		if (write_control_number(hierarchy->fd, below(&path, id, "payload/cpu.cfs_quota_us"), share.quota_usec) < 0)
 			return -1;
 	}
 	if (hierarchy->controllers & CONTROL_PIDS)
@@ -130,7 +149,8 @@ int cgroup_seal(const struct cgroup_tree *tree, const char *id, const struct cgr
 	const struct hierarchy *unified = &tree->list[0];
 	struct cgroup_path path;
 	char quota[48];
-	snprintf(quota, sizeof quota, "%llu %d", (unsigned long long)limits->cpu_millis * CPU_PERIOD_USEC / 1000, CPU_PERIOD_USEC);
+	struct cpu_share share = cpu_share_of(limits->cpu_millis);
+	snprintf(quota, sizeof quota, "%llu %llu", share.quota_usec, share.period_usec);
 	if (write_control(unified->fd, below(&path, id, "cgroup.subtree_control"), "+memory +cpu +pids") < 0)
 		return fault_errno(fault, "turn cgroup controllers on");
 	if (write_control_number(unified->fd, below(&path, id, "payload/memory.max"), limits->memory_mib << 20) < 0 ||

@@ -102,8 +102,11 @@ static void v2_limits(void)
 	expect(dir, "sb-x/payload/memory.max", "67108864");
 	expect(dir, "sb-x/payload/memory.swap.max", "16777216");
 	expect(dir, "sb-x/cpu.weight", "250");
-	expect(dir, "sb-x/payload/cpu.max", "150000 100000");
+	expect(dir, "sb-x/payload/cpu.max", "37500 25000");
 	expect(dir, "sb-x/payload/pids.max", "32");
+	limits.cpu_millis = 10; /* the kernel takes no quota below a millisecond */
+	CHECK(cgroup_seal(&tree, "sb-x", &limits, &fault) == 0);
+	expect(dir, "sb-x/payload/cpu.max", "1000 100000");
 	CHECK(cgroup_freeze(&tree, "sb-x", true) == 0);
 	expect(dir, "sb-x/payload/cgroup.freeze", "1");
 	for (size_t i = 0; i < sizeof FILES / sizeof *FILES; i++) {
