@@ -172,10 +172,16 @@ describe('files of the kernel', () => {
     expect((await box.exec(['true'])).ok).toBe(true);
   });
 
+  const FILE_SYSTEM_CALLS = denied({ EPERM: ['immutable flag', 'FIFREEZE'], EINVAL: ['project id'], ENOTTY: ['XFS_IOC_SWAPEXT', 'FITRIM'] });
+
   test.each(['/w', '/dev/shm'])('calls of file systems on files of one’s own in %s', async (directory) => {
-    expect(await lab.inside(box, ['files', 'ioctl', directory])).toEqual(
-      denied({ EPERM: ['immutable flag', 'FIFREEZE'], EINVAL: ['project id'], ENOTTY: ['XFS_IOC_SWAPEXT', 'FITRIM'] }),
-    );
+    expect(await lab.inside(box, ['files', 'ioctl', directory])).toEqual(FILE_SYSTEM_CALLS);
+  });
+
+  test('and on a disk of one’s own', async () => {
+    const withDisk = await lab.sandbox({ diskLimitMb: 32 });
+    expect(await lab.inside(withDisk, ['files', 'ioctl', '/w'])).toEqual(FILE_SYSTEM_CALLS);
+    await withDisk.stop();
   });
 
   test('control: on a tmpfs of the host the flag is set and the others are no question of rights', () => {
