@@ -183,6 +183,24 @@ static int open_own_dir(struct hierarchy *hierarchy, const char *name, struct fa
 	return 0;
 }
 
+/* Sandboxes are promised more processes than the kernel can name; all together they leave some for the host. */
+static int keep_pids_for_host(const struct hierarchy *hierarchy, struct fault *fault)
+{
+	if (!(hierarchy->controllers & CONTROL_PIDS))
+		return 0;
+	char text[32] = "";
+	int dir = open("/proc/sys/kernel", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	ssize_t length = dir < 0 ? -1 : read_text(dir, "pid_max", text, sizeof text);
+	close_fd(&dir);
+	unsigned long long pid_max = length < 0 ? 0 : strtoull(text, NULL, 10);
+	if (pid_max < 2 * HOST_PIDS_MIN)
+		return 0; /* a host this small has other worries, and its own limit holds */
+	unsigned long long reserve = pid_max / HOST_PIDS_DIVISOR < HOST_PIDS_MIN ? HOST_PIDS_MIN : pid_max / HOST_PIDS_DIVISOR;
+	if (write_control_number(hierarchy->fd, "pids.max", pid_max - reserve) < 0)
+		return fault_errno(fault, "limit of all sandboxes' processes");
+	return 0;
+}
+
 int cgroup_open(struct cgroup_tree *tree, const char *name, bool without_v2, int scratch_dir, struct fault *fault)
 {
 	if (read_mountinfo(tree, without_v2) < 0)
@@ -191,7 +209,7 @@ int cgroup_open(struct cgroup_tree *tree, const char *name, bool without_v2, int
 	if (tree->layout == CGROUP_V1 && !without_v2)
 		mount_unified(tree, scratch_dir); /* a kernel that refuses leaves the plain v1 layout, which works */
 	for (int i = 0; i < tree->count; i++)
-		if (open_own_dir(&tree->list[i], name, fault) < 0)
+		if (open_own_dir(&tree->list[i], name, fault) < 0 || keep_pids_for_host(&tree->list[i], fault) < 0)
 			return -1;
 	return 0;
 }

@@ -48,6 +48,9 @@ enum {
 	ID_RANGE_FIRST = 100000,
 	ID_RANGE_SIZE = 65536,
 	SLOT_MAX = 65533,
+	/* Of the kernel's process ids this share, and at least so many, stay with the host. */
+	HOST_PIDS_DIVISOR = 8,
+	HOST_PIDS_MIN = 2048,
 	/* A host has 4,096 terminals less a reserve, for all its sandboxes together. */
 	TERMINALS_MAX = 128,
 	/* What cpu.weight is unless somebody says otherwise. */

@@ -1,5 +1,5 @@
 /** Limits, freezing and counters, in every layout of control groups that this machine can show, and on an old kernel's detours. */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -44,6 +44,12 @@ describe.each(VARIANTS)('%s', (_, flags) => {
     expect((await stand.client.stats(sandbox.id)).pids).toBeLessThanOrEqual(20);
     sandbox.close();
     await stand.client.destroy({ id: sandbox.id });
+  });
+
+  test('all sandboxes together leave process ids to the host', () => {
+    const limit = ['/sys/fs/cgroup/pids', '/sys/fs/cgroup'].map((root) => `${root}/${stand.cgroupName}/pids.max`).find((file) => existsSync(file));
+    const pidMax = Number(readFileSync('/proc/sys/kernel/pid_max', 'utf8'));
+    expect(Number(readFileSync(limit ?? 'no pids.max', 'utf8'))).toBeLessThanOrEqual(pidMax - 2_048);
   });
 
   test('memory above the limit is reclaimed or killed, and counted', async () => {
