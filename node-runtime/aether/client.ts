@@ -243,7 +243,7 @@ function* startPairs(request: StartRequest): Generator<readonly [string, string 
   yield ['limitStdout', request.outputLimitBytes];
   yield ['limitStderr', request.outputLimitBytes];
   if (request.openFiles !== undefined) yield ['openFiles', request.openFiles];
-  if (request.onFull === 'block') yield ['hold', 1];
+  if (request.onFull === 'block' || request.onFull === 'roll') yield ['hold', 1]; // until it is known that nobody reads
   if (request.onFull === 'roll') yield ['roll', 1];
   if (request.terminal) {
     yield ['rows', request.terminal.rows];

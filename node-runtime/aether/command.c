@@ -124,8 +124,11 @@ void command_window(connection_serial from, uint64_t id, const struct window_req
 
 static void take_output(struct command *command, struct output *output, const char *suffix)
 {
-	if (output_pump(output, exec_directory, command->exec, suffix) != PUMP_CLOSED) {
+	enum pump_result result = output_pump(output, exec_directory, command->exec, suffix);
+	if (result != PUMP_CLOSED) {
 		command->progress_due = 1;
+		if (result == PUMP_HELD)
+			command->progress_at_ms = 0; /* nothing goes on before its reader has heard of this */
 		return;
 	}
 	output_close(output);

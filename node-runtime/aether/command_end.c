@@ -75,8 +75,12 @@ static int drain(struct command *command)
 
 static int is_output_due(struct command *command)
 {
+	const uint64_t before = command->out.total + command->err.total;
 	int out = output_is_due(&command->out, exec_directory, command->exec, ".out");
-	return output_is_due(&command->err, exec_directory, command->exec, ".err") | out;
+	int due = output_is_due(&command->err, exec_directory, command->exec, ".err") | out;
+	if (command->out.total + command->err.total != before)
+		command->progress_due = 1; /* the reader that all this waits for has to hear of it */
+	return due;
 }
 
 void command_leader_ended(struct command *command, int wait_status)

@@ -63,7 +63,7 @@ static int is_held_back(const struct output *output)
 /* Makes room for `length` more by letting go of the oldest bytes. */
 static void roll(struct output *output, size_t length)
 {
-	if (output->roll && !output->hold && room_of(output) < length && length <= output->limit) {
+	if (output->roll && !output->hold && output->limit > 0 && room_of(output) < length) {
 		output->discarded = output->stored + length - output->limit;
 		punch(output);
 	}
@@ -109,6 +109,8 @@ static enum pump_result pump(struct output *output, size_t most, int directory, 
 		return has_no_writer(output) ? PUMP_CLOSED : PUMP_HELD;
 	if (output->hold && output->drop == DROP_NONE && most > room_of(output))
 		most = (size_t)room_of(output);
+	if (output->roll && output->limit > 0 && most > output->limit)
+		most = (size_t)output->limit; /* what comes at once is never more than all that is kept */
 	ssize_t got = read(output->pipe.fd, buffer, most < SCRATCH_BYTES ? most : SCRATCH_BYTES);
 	if (got < 0)
 		return errno == EAGAIN || errno == EINTR ? PUMP_EMPTY : PUMP_CLOSED;

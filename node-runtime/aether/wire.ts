@@ -35,7 +35,13 @@ export type Dropped = 'limit' | 'released' | 'no-space';
 export type StreamCounts = { readonly totalBytes: number; readonly storedBytes: number; readonly discardedBytes: number; readonly dropped: Dropped | null };
 export type Progress = { readonly execId: ExecId; readonly startedAtMs: number; readonly stdout: StreamCounts; readonly stderr: StreamCounts };
 export type EndReason = 'ended' | 'timeout' | 'oom' | 'killed';
-export type Exit = Progress & { readonly endedAtMs: number; readonly waitStatus: number; readonly reason: EndReason; readonly pipesOpen: boolean; readonly oomKills: number };
+export type Exit = Progress & {
+  readonly endedAtMs: number;
+  readonly waitStatus: number;
+  readonly reason: EndReason;
+  readonly pipesOpen: boolean;
+  readonly oomKills: number;
+};
 export type StartFailure = 'user' | 'cwd' | 'not-found' | 'not-executable' | 'known' | 'pids' | 'no-space' | 'other' | 'busy';
 export type Refusal = 'malformed' | 'unknown-exec' | 'stdin-gap' | 'stdin-busy' | 'stdin-closed';
 

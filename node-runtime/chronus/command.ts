@@ -18,6 +18,14 @@ const NOTHING: StreamCounts = { totalBytes: 0, storedBytes: 0, discardedBytes: 0
 /** Of a log whose end nobody recorded. */
 const asFarAsStored = (bytes: number): StreamCounts => ({ ...NOTHING, totalBytes: bytes, storedBytes: bytes });
 
+/** Counts only grow. An answer may be looked at after what was told unasked behind it. */
+const later = (known: StreamCounts, told: StreamCounts): StreamCounts => ({
+  totalBytes: Math.max(known.totalBytes, told.totalBytes),
+  storedBytes: Math.max(known.storedBytes, told.storedBytes),
+  discardedBytes: Math.max(known.discardedBytes, told.discardedBytes),
+  dropped: told.dropped ?? known.dropped,
+});
+
 export class Command {
   readonly accepted: Accepted;
   /** What is known comes from Aether itself since this Chronus is connected, not from an older file. */
@@ -96,7 +104,7 @@ export class Command {
   }
 
   progress({ stdout, stderr, startedAtMs }: Progress): void {
-    this.#counts = { stdout, stderr };
+    this.#counts = { stdout: later(this.#counts.stdout, stdout), stderr: later(this.#counts.stderr, stderr) };
     this.markStarted(startedAtMs);
     this.#wake('change');
   }

@@ -44,7 +44,8 @@ export class ExecFiles {
 
   /** Space that the logs take, which is less than their size when their beginning was let go of. */
   #blocks(execId: ExecId): Record<OutputStream, number> {
-    const taken = (stream: OutputStream): number => (statSync(join(this.#dir, `${execId}${SUFFIX[stream]}`), { throwIfNoEntry: false })?.blocks ?? 0) * BLOCK_BYTES;
+    const taken = (stream: OutputStream): number =>
+      (statSync(join(this.#dir, `${execId}${SUFFIX[stream]}`), { throwIfNoEntry: false })?.blocks ?? 0) * BLOCK_BYTES;
     return { stdout: taken('stdout'), stderr: taken('stderr') };
   }
 

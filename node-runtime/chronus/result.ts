@@ -82,7 +82,13 @@ export const endingWithoutRecord = (reason: Unrecorded, endedAt: TimestampMs): E
   oomKills: 0,
 });
 
-export type Running = { readonly execId: ExecId; readonly startedAt: TimestampMs; readonly terminal: boolean; readonly stdout: StreamCounts; readonly stderr: StreamCounts };
+export type Running = {
+  readonly execId: ExecId;
+  readonly startedAt: TimestampMs;
+  readonly terminal: boolean;
+  readonly stdout: StreamCounts;
+  readonly stderr: StreamCounts;
+};
 
 export const viewOf = ({ execId, startedAt, terminal, stdout, stderr }: Running, ending: Ending | undefined): ExecView => ({
   execId,

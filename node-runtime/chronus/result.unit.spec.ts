@@ -46,4 +46,3 @@ test('unknown is never 0', () => {
     endedAt: 5,
   });
 });
-

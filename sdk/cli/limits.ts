@@ -6,6 +6,11 @@ export const CLI_LIMITS = {
   commandsAtOnce: 32,
   /** Rows whose columns are aligned with each other. */
   rowsPerTable: 1_000,
+  /** A terminal whose size nobody knows. */
+  terminalRows: 24,
+  terminalColumns: 80,
+  /** Of an attached terminal's past, about a screen is shown. */
+  attachTailBytes: 4_096,
   /** Longest value shown in one cell of a table; `--json` shows all of it. */
   cellLength: 60,
 } as const;

@@ -35,7 +35,7 @@ export class Command {
     const credit = (order?.wire.onFull ?? 'truncate') !== 'truncate';
     this.stdout = new OutputReader({ ...target, stream: 'stdout' }, { credit });
     this.stderr = new OutputReader({ ...target, stream: 'stderr' }, { credit });
-    this.stdin = new StdinWriter(target);
+    this.stdin = new StdinWriter({ ...target, resume: order === undefined });
   }
 
   /** How it stands now. */
@@ -114,11 +114,7 @@ const collect = async (command: Command, { data, body }: Answer): Promise<ExecRe
   const { stdoutBytes, stderrBytes } = data.inline;
   const stdout = body.subarray(0, stdoutBytes);
   const stderr = body.subarray(stdoutBytes, stdoutBytes + stderrBytes);
-  return new ExecResult(
-    data.exec,
-    await rest(command.stdout, stdout, data.exec.stdout),
-    await rest(command.stderr, stderr, data.exec.stderr),
-  );
+  return new ExecResult(data.exec, await rest(command.stdout, stdout, data.exec.stdout), await rest(command.stderr, stderr, data.exec.stderr));
 };
 
 /** Up to `storedBytes`, which was the log's end when the command ended: a child that it left behind may write on. */

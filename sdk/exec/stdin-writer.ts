@@ -15,6 +15,8 @@ export type StdinTarget = {
   readonly sandboxId: SandboxId;
   readonly execId: ExecId;
   readonly signal?: AbortSignal | undefined;
+  /** Goes on where another writer has stopped. There is one writer at a time: what two write at once is taken from one of them. */
+  readonly resume?: boolean;
 };
 
 export class StdinWriter {
@@ -22,6 +24,8 @@ export class StdinWriter {
   /** Writes go out one after another, in the order of the calls. */
   #tail: Promise<void> = Promise.resolve();
   #offset = 0;
+  /** Where the other writer has stopped, once it is asked for. */
+  #resumed: Promise<void> | undefined;
   #closed = false;
 
   constructor(target: StdinTarget) {
@@ -51,9 +55,23 @@ export class StdinWriter {
   }
 
   #enqueue(work: () => Promise<void>): Promise<void> {
-    const done = this.#tail.then(work);
+    const done = this.#tail.then(() => (this.#target.resume ? this.#resume() : undefined)).then(work);
     this.#tail = done.catch(() => {}); // reported to the caller of this write; later ones meet the same state themselves
     return done;
+  }
+
+  #resume(): Promise<void> {
+    const { ops, sandboxId, execId, signal } = this.#target;
+    this.#resumed ??= ops.call(sandboxId, 'stdin', { execId, offset: 0 }, { signal }).then(
+      ({ data }) => {
+        this.#offset = data.nextOffset;
+      },
+      (thrown: unknown) => {
+        this.#resumed = undefined; // the next write asks again
+        throw thrown;
+      },
+    );
+    return this.#resumed;
   }
 
   async #put(chunk: Uint8Array): Promise<void> {

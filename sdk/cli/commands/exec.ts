@@ -3,14 +3,18 @@ import type { Command as Cli } from 'commander';
 import { DsecError } from '#bus/errors.ts';
 import type { DsecClient } from '../../client.ts';
 import type { OutputReader } from '../../exec/output-reader.ts';
+import { DEFAULT_DETACH_KEYS, parseDetachKeys } from '../detach-keys.ts';
 import { printJson, printLine, printTable, span, write } from '../output.ts';
 import { collect, millisecondsOf, pairsOf, wordsOf } from '../parse.ts';
 import { type CommonFlags, act, withCommonOptions } from '../session.ts';
 import { printResult } from '../print-result.ts';
 import { streamCommand } from '../stream-command.ts';
+import { assertTerminal, driveTerminal, terminalEnv, terminalSize } from '../terminal-session.ts';
 
 type ExecFlags = CommonFlags & {
   readonly interactive?: boolean;
+  readonly tty?: boolean;
+  readonly detachKeys?: string;
   readonly detach?: boolean;
   readonly timeout?: string;
   readonly user?: string;
@@ -27,6 +31,8 @@ export const registerExec = (program: Cli): void => {
       .argument('<sandbox>', 'id of the sandbox')
       .argument('<command...>', 'program and its arguments')
       .option('-i, --interactive', 'pass our stdin to the command')
+      .option('-t, --tty', 'run it on a terminal; with -i ours becomes that terminal')
+      .option('--detach-keys <keys>', 'keys that leave it running', DEFAULT_DETACH_KEYS)
       .option('-d, --detach', 'print the id of the command and leave it running')
       .option('--timeout <seconds>', 'kill it and everything it started after this long')
       .option('-u, --user <user>', 'name, uid or uid:gid')
@@ -43,6 +49,7 @@ Options come before the id. Exit code: the command's own; 128 + n when signal n 
 Examples:
   dsec exec sb-0-… -- ls -l /
   dsec exec --timeout 60 -e CI=1 -C /w sb-0-… -- make test
+  dsec exec -it sb-0-… -- bash                     as a person; ctrl-p ctrl-q leaves it running
   echo 'print(6*7)' | dsec exec -i sb-0-… -- python3 -
   dsec exec -d sb-0-… -- ./server                  then: dsec logs -f sb-0-… ex-…
 `,
@@ -56,11 +63,17 @@ const exec = async (dsec: DsecClient, id: string, words: readonly string[], flag
     throw DsecError.of('INVALID_ARGUMENT', '-d leaves the command alone, so -i has nobody to read our stdin; give one of them');
   if (flags.json && flags.interactive)
     throw DsecError.of('INVALID_ARGUMENT', '--json prints the result at the end, -i passes everything through as it comes; give one of them');
-  const stdin = flags.interactive ? ('open' as const) : undefined;
-  const options = { env: pairsOf('env', flags.env), cwd: flags.cwd, user: flags.user, key: flags.key, timeoutMs: millisecondsOf('timeout', flags.timeout) };
+  const detachKeys = parseDetachKeys(flags.detachKeys ?? DEFAULT_DETACH_KEYS);
+  if (flags.tty && flags.interactive) assertTerminal();
+  const env = { ...(flags.tty ? terminalEnv() : {}), ...pairsOf('env', flags.env) };
+  const terminal = flags.tty ? terminalSize() : undefined;
+  const options = { env, terminal, cwd: flags.cwd, user: flags.user, key: flags.key, timeoutMs: millisecondsOf('timeout', flags.timeout) };
   if (flags.json && !flags.detach) return printResult(id, await dsec.sandbox(id).exec(words, options));
-  const command = await dsec.sandbox(id).start(words, { ...options, stdin });
-  if (!flags.detach) return streamCommand(command, { interactive: flags.interactive === true });
+  // somebody may come back to a terminal at any time, so that one is open even when it is left alone
+  const stdin = flags.interactive || (flags.tty && flags.detach) ? ('open' as const) : undefined;
+  const command = await dsec.sandbox(id).start(words, { ...options, stdin, onFull: flags.tty ? 'roll' : undefined });
+  const interactive = flags.interactive === true;
+  if (!flags.detach) return flags.tty ? driveTerminal(command, { interactive, detachKeys }) : streamCommand(command, { interactive });
   await (flags.json ? printJson({ sandboxId: command.sandboxId, execId: command.execId, key: command.key }) : printLine(command.execId));
   return 0;
 };

@@ -16,6 +16,7 @@ import { collect, millisecondsOf, numberOf, pairsOf, wordsOf } from '../parse.ts
 import { act, type CommonFlags, report, withCommonOptions } from '../session.ts';
 import { printResult } from '../print-result.ts';
 import { exitCodeOf, streamCommand } from '../stream-command.ts';
+import { assertTerminal, driveTerminal, terminalEnv, terminalSize } from '../terminal-session.ts';
 
 type Flags = CommonFlags & {
   readonly workspace?: string[];
@@ -43,6 +44,7 @@ type Flags = CommonFlags & {
   readonly createTimeout?: string;
   readonly timeout?: string;
   readonly interactive?: boolean;
+  readonly tty?: boolean;
   readonly keep?: boolean;
   readonly rm?: boolean;
 };
@@ -78,6 +80,7 @@ export const registerRun = (program: Cli): void => {
     .option('--create-timeout <seconds>', 'how long to wait until it runs')
     .option('--timeout <seconds>', 'time limit of the command')
     .option('-i, --interactive', 'pass our stdin to the command')
+    .option('--tty', 'run the command on a terminal; with -i ours becomes that terminal')
     .option('--keep', 'leave the sandbox running after the command')
     .option('--rm', 'after the command also forget the record of the sandbox')
     .passThroughOptions()
@@ -95,6 +98,7 @@ Examples:
   dsec run debian -- sh -c 'echo hello world'        runs it and stops the sandbox
   dsec run --keep -m 4096 -c 4 --idle 300 --allow pypi -w repo debian -- make test
   dsec run -n 32 --label job=nightly debian          32 sandboxes; find them with dsec ls --label job=nightly
+  dsec run -i --tty debian -- bash                   a shell in a sandbox of its own, stopped afterwards
   tar c . | dsec run -i debian -- tar t              with our stdin
 `;
 
@@ -110,11 +114,14 @@ const run = async (dsec: DsecClient, image: string, words: readonly string[], fl
 };
 
 const checkFlags = (words: readonly string[], flags: Flags): void => {
-  if (words.length === 0 && (flags.rm || flags.keep || flags.interactive || flags.timeout !== undefined))
-    throw DsecError.of('INVALID_ARGUMENT', '--rm, --keep, -i and --timeout belong to a command; add one: dsec run [options] IMAGE -- COMMAND');
+  if (words.length === 0 && (flags.rm || flags.keep || flags.interactive || flags.tty || flags.timeout !== undefined))
+    throw DsecError.of('INVALID_ARGUMENT', '--rm, --keep, -i, --tty and --timeout belong to a command; add one: dsec run [options] IMAGE -- COMMAND');
   if (flags.rm && flags.keep) throw DsecError.of('INVALID_ARGUMENT', '--rm and --keep contradict each other; give one of them');
   if (flags.interactive && (flags.json || flags.count !== '1'))
     throw DsecError.of('INVALID_ARGUMENT', '-i passes our stdin to one command and its output through; leave --json and --count away');
+  if (flags.tty && (flags.json || flags.count !== '1'))
+    throw DsecError.of('INVALID_ARGUMENT', '--tty shows the terminal of one command; leave --json and --count away');
+  if (flags.tty && flags.interactive) assertTerminal();
 };
 
 /** What an interrupted create has made is ended again: nobody knows its ids yet. */
@@ -176,8 +183,11 @@ const runOne = async (sandbox: Sandbox, words: readonly string[], flags: Flags):
   const timeoutMs = millisecondsOf('timeout', flags.timeout);
   try {
     if (flags.json) return await printResult(sandbox.id, await sandbox.exec(words, { timeoutMs }));
-    const command = await sandbox.start(words, { timeoutMs, stdin: flags.interactive ? 'open' : undefined });
-    return await streamCommand(command, { interactive: flags.interactive === true });
+    const interactive = flags.interactive === true;
+    const stdin = interactive ? ('open' as const) : undefined;
+    if (!flags.tty) return await streamCommand(await sandbox.start(words, { timeoutMs, stdin }), { interactive });
+    const command = await sandbox.start(words, { timeoutMs, stdin, terminal: terminalSize(), env: terminalEnv(), onFull: 'roll' });
+    return await driveTerminal(command, { interactive, detachKeys: new Uint8Array(0) });
   } finally {
     await end(sandbox, flags);
   }
