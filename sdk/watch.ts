@@ -25,7 +25,7 @@ export type WatchOptions = {
 };
 
 export type SandboxChange = {
-  /** `found`: it was there when the watch began, and this is its state. `changed`: one commit. */
+  /** `found`: it was there when the watch's first list was read, and this is its state then. `changed`: one commit. */
   readonly kind: 'found' | 'changed';
   readonly id: SandboxId;
   /** Number of the commit in the sandbox's life: without gaps from one change of it to the next. */
