@@ -147,6 +147,19 @@ const one = { v: 1, id: sandboxId };
 const decision = { decision: 'accepted', version: 3 };
 
 /** Kind → name → the message on the wire. */
+const fileEntry = {
+  type: 'file',
+  size: 9,
+  storedBytes: 4_096,
+  mode: 0o644,
+  uid: 0,
+  gid: 0,
+  linkCount: 1,
+  modifiedSeconds: 981_173_106,
+  modifiedNanoseconds: 789_000_000,
+  target: null,
+};
+
 export const SAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   command: {
     least: { v: 1, id: 'acme:c-1', at, project: 'acme', correlationId: 'c-1', data: { type: 'StopSandbox' } },
@@ -345,6 +358,28 @@ export const SAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>>
     'signal.response': { delivered: true },
     'stdin.request': { v: 1, execId, offset: 0, close: true },
     'stdin.response': { nextOffset: 5 },
+    'fileStat.request': { v: 1, path: '/w/link', follow: false },
+    'fileStat.response': { entry: { ...fileEntry, type: 'symlink', target: 'a' } },
+    'fileRead.request': { v: 1, user: 'bob', path: '/w/a', offset: 2, maxBytes: 10 },
+    'fileRead.response': { entry: fileEntry, eof: true },
+    'fileWrite.request': { v: 1, key: 'w-1', path: '/w/a', mode: 0o600, parents: true },
+    'fileWrite.response': { entry: fileEntry },
+    'fileMkdir.request': { v: 1, key: 'm-1', path: '/w/d' },
+    'fileMkdir.response': { entry: { ...fileEntry, type: 'directory' } },
+    'fileMove.request': { v: 1, key: 'm-2', from: '/w/a', to: '/w/b', replace: false },
+    'fileMove.response': {},
+    'fileRemove.request': { v: 1, key: 'r-1', path: '/w/d', recursive: true },
+    'fileRemove.response': { removed: 3 },
+    'fileOpen.request': { v: 1, session: 's-1', stream: { what: 'write', path: '/w/big', sparse: true } },
+    'fileOpen.response': { entry: null },
+    'filePull.request': { v: 1, session: 's-1', offset: 5, ack: 5 },
+    'filePull.response': { end: { bytes: 9, entries: 1, omittedCount: 1, omitted: [{ path: 'ff', what: 'fifo' }] } },
+    'filePush.request': { v: 1, session: 's-1', offset: 0 },
+    'filePush.response': { nextOffset: 9 },
+    'fileCommit.request': { v: 1, session: 's-1', totalBytes: 9 },
+    'fileCommit.response': { entry: fileEntry, end: null },
+    'fileClose.request': { v: 1, session: 's-1' },
+    'fileClose.response': {},
   },
   answer: {
     'api.ok': { ok: true, data: { requestId } },
