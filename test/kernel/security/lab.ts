@@ -30,7 +30,7 @@ const outcomesOf = (text: string): Outcomes =>
 const buildProbes = (into: string): void => {
   mkdirSync(into, { recursive: true });
   for (const source of readdirSync(SOURCES).filter((name) => name.endsWith('.c'))) {
-    execFileSync('gcc', [...FLAGS, '-o', join(into, basename(source, '.c')), join(SOURCES, source)], { stdio: 'inherit' });
+    execFileSync(process.env['CC'] ?? 'gcc', [...FLAGS, '-o', join(into, basename(source, '.c')), join(SOURCES, source)], { stdio: 'inherit' });
   }
 };
 
@@ -49,14 +49,21 @@ export class Lab {
 
   /** `furnish` may put more into the root of the base layer `lab`. */
   static async open(furnish: (root: string) => void = () => undefined): Promise<Lab> {
-    const probes = mkdtempSync(join(tmpdir(), 'probes-'));
-    chmodSync(probes, 0o755);
-    buildProbes(join(probes, 'root/probe'));
-    makeBusyboxRoot(join(probes, 'root'));
-    furnish(join(probes, 'root'));
-    const host = await startTestPlatform();
-    await buildLayer(host.store, { name: 'lab', kind: 'base', source: { type: 'directory', path: join(probes, 'root') } });
-    return new Lab(host, await connect({ contextFile: host.platform.contextFile }), probes);
+    const probes = mkdtempSync(join(tmpdir(), 'dsec-probes-'));
+    let host: TestPlatform | undefined;
+    try {
+      chmodSync(probes, 0o755);
+      buildProbes(join(probes, 'root/probe'));
+      makeBusyboxRoot(join(probes, 'root'));
+      furnish(join(probes, 'root'));
+      host = await startTestPlatform();
+      await buildLayer(host.store, { name: 'lab', kind: 'base', source: { type: 'directory', path: join(probes, 'root') } });
+      return new Lab(host, await connect({ contextFile: host.platform.contextFile }), probes);
+    } catch (thrown) {
+      await host?.close();
+      rmSync(probes, { recursive: true, force: true });
+      throw thrown;
+    }
   }
 
   async sandbox(options: Partial<Parameters<DsecClient['runContainer']>[0]> = {}): Promise<Sandbox> {

@@ -11,7 +11,7 @@ import { Lab } from './lab.ts';
 const BOUNDING = '00000000a80405fb';
 const NONE = '0000000000000000';
 /** A place of the host that an image's links point to. */
-const lure = mkdtempSync(join(tmpdir(), 'lure-'));
+const lure = mkdtempSync(join(tmpdir(), 'dsec-lure-'));
 
 let lab: Lab;
 let box: Sandbox;

@@ -11,7 +11,7 @@ import { Lab } from './lab.ts';
 let lab: Lab;
 let box: Sandbox;
 /** The name of a directory of the host; a file in it lies behind a loop device, as a layer does on some hosts. */
-const hidden = mkdtempSync(join(tmpdir(), 'loophole-'));
+const hidden = mkdtempSync(join(tmpdir(), 'dsec-loophole-'));
 let loop = '';
 
 beforeAll(async () => {

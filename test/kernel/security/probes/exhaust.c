@@ -51,7 +51,11 @@ static long take_queue(long n)
 	char name[32];
 	struct mq_attr attributes = {.mq_maxmsg = 10, .mq_msgsize = 8192};
 	snprintf(name, sizeof name, "/q%ld-%d", n, getpid());
-	return mq_open(name, O_RDWR | O_CREAT | O_EXCL, 0600, &attributes);
+	mqd_t queue = mq_open(name, O_RDWR | O_CREAT | O_EXCL, 0600, &attributes);
+	int error = errno;
+	mq_unlink(name); /* it lives as long as it is open */
+	errno = error;
+	return queue;
 }
 
 static long take_locked_page(long n)
