@@ -81,7 +81,9 @@ static enum outcome unpack_file(struct unpacking *unpacking, struct entry_in *en
 {
 	struct temp temp = {.fd = -1};
 	const struct meta meta = meta_of(entry);
-	int fd = openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	/* attributes need a file that its owner may write to */
+	mode_t mode = meta.xattrs.length > 0 ? 0600 : meta.mode & 0777;
+	int fd = openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 	int is_new = fd >= 0;
 	if (!is_new && (errno != EEXIST || temp_make(&temp, directory) < 0))
 		return FAILED;

@@ -7,8 +7,8 @@ export const SDK_FILE_LIMITS = {
   chunksInFlight: 8,
   /** `read` keeps its result in memory; beyond this a stream is the better way. */
   readBytesDefault: 1024 * 1024 * 1024,
-  /** One attempt to hand over a chunk: the sandbox's disk may be slow. */
-  pushAttemptMs: 15_000,
+  /** One attempt to hand over a chunk: longer than a slow disk holds it up as a rule; a repeated one is known and skipped. */
+  pushAttemptMs: 4_000,
   /** One wait for bytes of a stream; asked again when none came, sooner than a restarted node would be missed for long. */
   pullWaitMs: 5_000,
   /** A commit or the removal of a tree as a whole. */
