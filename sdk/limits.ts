@@ -65,6 +65,12 @@ export const SDK_LIMITS = {
   /** Losses that leave no gap are found after this long. */
   watchCatchUpMs: 15_000,
 
+  /** Output kept of one script in a shell session, per stream, when the caller names no limit. */
+  shellOutputBytes: 16 * 1024 * 1024,
+  /** A script that is to end is told so this often, with a pause between; then its shell is ended. */
+  shellBreakTries: 20,
+  shellBreakPauseMs: 100,
+
   /** Answers of `read` asked for ahead of the reader. */
   readAhead: 4,
   /** Pauses between offers of stdin that nothing was taken of. */

@@ -14,9 +14,13 @@ import type { ExecResult } from './exec/exec-result.ts';
 import { SandboxFiles } from './files/sandbox-files.ts';
 import type { WaitOptions } from './run-options.ts';
 import type { Session } from './session.ts';
+import { SHELL_ARGV } from './shell/script.ts';
+import { Shell } from './shell/shell.ts';
 import { type Goal, type SettleOptions, commandAndSettle } from './transition.ts';
 import { randomKey } from './transport/clock.ts';
 
+/** Directory, variables and user that a shell begins with. */
+export type ShellOptions = Pick<StartOptions, 'cwd' | 'env' | 'user' | 'key' | 'signal'>;
 type Keyed = { readonly key?: string | undefined };
 export type NewLives = {
   readonly ttlTotal?: number | undefined;
@@ -74,6 +78,14 @@ export class Sandbox {
   start(program: readonly string[] | string, options: StartOptions = {}): Promise<Command> {
     const order = () => startOrder(typeof program === 'string' ? { shell: program } : { argv: program }, options);
     return this.#checked(() => startCommand(this.#session, this.id, order()));
+  }
+
+  /** Opens a shell that keeps its directory, variables and functions from script to script: the image's bash, else its `/bin/sh`. */
+  openShell(options: ShellOptions = {}): Promise<Shell> {
+    return this.#checked(async () => {
+      const order = startOrder({ argv: SHELL_ARGV }, { ...options, stdin: 'open', onFull: 'roll' });
+      return new Shell(await startCommand(this.#session, this.id, order), this.#session.clock);
+    });
   }
 
   /** A handle to a command that runs or has run here. Asks nobody: an unknown id shows at the first use. */

@@ -145,13 +145,13 @@ const EXEC_OPS = {
   list: { request: z.strictObject({ v }), response: z.object({ execs: z.array(ExecView) }) },
   /**
    * Sends a signal by name without `SIG`. `tree`: to every process that the command started, `setsid` children too (KILL only);
-   * with `youngerMs` only to those that were started in that last while, and not to the first one.
+   * with `sinceInput` only to those that were started after its newest input, and not to the first one.
    */
   signal: {
     request: ref.extend({
       signal: SignalName,
       tree: z.boolean().default(false),
-      youngerMs: z.number().int().min(0).max(EXEC_LIMITS.timeoutMsMax).optional(),
+      sinceInput: z.boolean().default(false),
     }),
     response: z.object({ delivered: z.boolean() }),
   },

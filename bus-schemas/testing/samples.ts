@@ -354,7 +354,7 @@ export const SAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>>
     'resize.response': { applied: true },
     'list.request': { v: 1 },
     'list.response': { execs: [exec] },
-    'signal.request': { v: 1, execId, signal: 'KILL', tree: true, youngerMs: 1_500 },
+    'signal.request': { v: 1, execId, signal: 'KILL', tree: true, sinceInput: true },
     'signal.response': { delivered: true },
     'stdin.request': { v: 1, execId, offset: 0, close: true },
     'stdin.response': { nextOffset: 5 },

@@ -132,13 +132,13 @@ export class AetherClient {
     return frame.type === 'signaled' && frame.delivered;
   }
 
-  /** Kills what the command has started in the last `youngerMs`; the leader and what is older live on. True when there was something. */
-  async killYounger(execId: ExecId, youngerMs: number): Promise<boolean> {
+  /** Kills what the command has started since its newest input; the leader and what is older live on. True when there was something. */
+  async killSinceInput(execId: ExecId): Promise<boolean> {
     const pairs = [
       ['exec', execId],
       ['signal', SIGKILL],
       ['tree', 1],
-      ['youngerMs', youngerMs],
+      ['sinceInput', 1],
     ] as const;
     const frame = await this.#ask(REQUEST.signal, pairs, ['signaled']);
     return frame.type === 'signaled' && frame.delivered;

@@ -66,6 +66,8 @@ void command_feed(connection_serial from, uint64_t id, const struct stdin_reques
 	struct command *command = command_find(request->exec);
 	if (!command || command->phase > PHASE_RUNNING)
 		return answer_error(from, id, ERROR_UNKNOWN_EXEC);
+	if (request->offset + request->length > command->in.received)
+		command->fed = walk_moment();
 	int problem = input_accept(&command->in, request->offset, request->bytes, request->length, request->close);
 	if (problem != 0)
 		return answer_error(from, id, problem < 0 ? ERROR_STDIN_BUSY : problem);
@@ -81,8 +83,8 @@ int command_signal(const struct signal_request *request)
 	struct command *command = command_find(request->exec);
 	if (!command)
 		return 0;
-	if (request->younger_ms >= 0)
-		return command->phase == PHASE_RUNNING && tree_kill_younger(command->exec, command->pid, request->younger_ms);
+	if (request->since_input)
+		return command->phase == PHASE_RUNNING && tree_kill_since(command->exec, command->pid, &command->fed);
 	if (request->tree)
 		return command_kill_tree(command, REASON_KILLED);
 	if (command->phase > PHASE_RUNNING || kill(command->pid, request->signal_number) < 0)

@@ -5,6 +5,7 @@
 #include "command.h"
 #include "input.h"
 #include "output.h"
+#include "walk.h"
 #include "wire.h"
 
 #include <sys/types.h>
@@ -27,6 +28,7 @@ struct command {
 	struct source report;
 	struct output out, err;
 	struct input in;
+	struct moment fed; /* when its newest input came */
 	connection_serial asker; /* of START */
 	uint64_t asker_id;
 	uint16_t failure; /* enum start_failure, once known */

@@ -129,8 +129,8 @@ int request_parse_stdin(const uint8_t *body, size_t length, struct stdin_request
 
 int request_parse_signal(const uint8_t *body, size_t length, struct signal_request *out)
 {
-	uint64_t number, younger;
-	*out = (struct signal_request){.younger_ms = -1};
+	uint64_t number;
+	*out = (struct signal_request){0};
 	if (get_exec(body, length, &out->exec) < 0 || get_flag(body, length, "tree", &out->tree) < 0)
 		return -1;
 	if (kv_get_u64(body, length, "signal", 1, SIGNAL_MAX, &number) < 0)
@@ -138,12 +138,9 @@ int request_parse_signal(const uint8_t *body, size_t length, struct signal_reque
 	out->signal_number = (int)number;
 	if (out->tree && out->signal_number != SIGKILL)
 		return -1;
-	if (!kv_get(body, length, "youngerMs"))
-		return 0;
-	if (!out->tree || kv_get_u64(body, length, "youngerMs", 0, MS_PER_WEEK, &younger) < 0)
+	if (get_optional_flag(body, length, "sinceInput", &out->since_input) < 0)
 		return -1;
-	out->younger_ms = (int64_t)younger;
-	return 0;
+	return out->since_input && !out->tree ? -1 : 0;
 }
 
 int request_parse_resize(const uint8_t *body, size_t length, struct resize_request *out)

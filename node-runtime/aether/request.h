@@ -35,7 +35,7 @@ struct signal_request {
 	const char *exec;
 	int signal_number;
 	int tree;
-	int64_t younger_ms; /* -1: all of the tree; else only what is at most so old, and not the leader */
+	int since_input; /* of the tree only what came after the newest input, never the leader */
 };
 
 struct resize_request {

@@ -84,13 +84,13 @@ enum tree_state tree_remove(const char *exec)
 
 /* Who of a tree is meant. */
 struct meant {
-	pid_t leader;       /* spared, unless 0 */
-	int64_t younger_ms; /* -1: of any age */
+	pid_t leader;               /* spared, unless 0 */
+	const struct moment *since; /* NULL: of any age */
 };
 
 static int is_meant(const struct meant *meant, pid_t pid)
 {
-	return pid > 1 && pid != meant->leader && (meant->younger_ms < 0 || walk_age_ms(pid) <= meant->younger_ms);
+	return pid > 1 && pid != meant->leader && (!meant->since || walk_started_since(pid, meant->since));
 }
 
 /* One round of SIGKILL over cgroup.procs; ids are those of this pid namespace. How many were signalled. */
@@ -121,17 +121,17 @@ static int kill_by_rounds(const char *exec, const struct meant *meant)
 	return found;
 }
 
-int tree_kill_younger(const char *exec, pid_t leader, int64_t younger_ms)
+int tree_kill_since(const char *exec, pid_t leader, const struct moment *since)
 {
-	const struct meant meant = {leader, younger_ms};
-	return tree_has_cgroups() ? kill_by_rounds(exec, &meant) : walk_kill_younger(leader, younger_ms);
+	const struct meant meant = {leader, since};
+	return tree_has_cgroups() ? kill_by_rounds(exec, &meant) : walk_kill_since(leader, since);
 }
 
 int tree_kill(const char *exec, pid_t leader)
 {
 	if (!tree_has_cgroups())
 		return walk_kill(leader);
-	const struct meant all = {0, -1};
+	const struct meant all = {0, NULL};
 	char path[TREE_PATH_BYTES];
 	path_of(path, exec, "/cgroup.kill");
 	int fd = openat(payload, path, O_WRONLY | O_CLOEXEC);

@@ -6,7 +6,8 @@
 #ifndef AETHER_TREE_H
 #define AETHER_TREE_H
 
-#include <stdint.h>
+#include "walk.h"
+
 #include <sys/types.h>
 
 /* `payload_fd`: the v2 directory, or -1. */
@@ -27,8 +28,8 @@ enum tree_state {
 
 /* Removes the cgroup when it is empty. */
 enum tree_state tree_remove(const char *exec);
-/* SIGKILL to what of the tree is at most `younger_ms` old, never the leader. 1 when there was such a process. */
-int tree_kill_younger(const char *exec, pid_t leader, int64_t younger_ms);
+/* SIGKILL to what of the tree was started after `since`, never the leader. 1 when there was such a process. */
+int tree_kill_since(const char *exec, pid_t leader, const struct moment *since);
 /* How many processes of this very cgroup the kernel has killed for memory; -1 when it does not count that. */
 int tree_oom_kills(const char *exec);
 

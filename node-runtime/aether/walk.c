@@ -140,14 +140,40 @@ int walk_kill(pid_t leader)
 	return found > 0;
 }
 
-static int64_t age_of(const struct process *process)
+static uint64_t ticks_now(void)
 {
 	struct timespec now;
 	clock_gettime(CLOCK_BOOTTIME, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 - (int64_t)(process->stat.started_ticks * (1000 / TICKS_PER_SECOND));
+	return (uint64_t)now.tv_sec * TICKS_PER_SECOND + (uint64_t)now.tv_nsec / (1000000000 / TICKS_PER_SECOND);
 }
 
-int64_t walk_age_ms(pid_t pid)
+/* The last field of /proc/loadavg is the number given out last in the reader's pid namespace. */
+struct moment walk_moment(void)
+{
+	struct moment moment = {.ticks = ticks_now()};
+	char text[128];
+	uint64_t pid;
+	int fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+	ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+	if (fd >= 0)
+		close(fd);
+	if (length <= 0)
+		return moment;
+	text[length] = '\0';
+	const char *last = strrchr(text, ' ');
+	if (last && number_read(last + 1, PID_LIMIT, &pid))
+		moment.last_pid = (pid_t)pid;
+	return moment;
+}
+
+static int is_since(const struct process *process, const struct moment *since)
+{
+	if (process->stat.started_ticks != since->ticks)
+		return process->stat.started_ticks > since->ticks;
+	return process->pid > since->last_pid;
+}
+
+int walk_started_since(pid_t pid, const struct moment *since)
 {
 	char name[21];
 	struct process process;
@@ -156,10 +182,10 @@ int64_t walk_age_ms(pid_t pid)
 	int found = proc >= 0 && read_process(proc, name, &process) == 0;
 	if (proc >= 0)
 		close(proc);
-	return found ? age_of(&process) : INT64_MAX;
+	return found && is_since(&process, since);
 }
 
-int walk_kill_younger(pid_t leader, int64_t younger_ms)
+int walk_kill_since(pid_t leader, const struct moment *since)
 {
 	struct process *list = malloc(WALK_PROCESSES_MAX * sizeof *list);
 	int found = 0;
@@ -170,7 +196,7 @@ int walk_kill_younger(pid_t leader, int64_t younger_ms)
 	size_t count = list_processes(list);
 	doom(list, count, leader);
 	for (size_t i = 0; i < count; i++)
-		if (list[i].doomed && list[i].pid != leader && age_of(&list[i]) <= younger_ms)
+		if (list[i].doomed && list[i].pid != leader && is_since(&list[i], since))
 			found |= kill(list[i].pid, SIGKILL) == 0;
 	free(list);
 	return found;

@@ -7,10 +7,17 @@
 
 /* Kills the leader's session and every descendant that can be found, round after round. 1 when anything was killed. */
 int walk_kill(pid_t leader);
-/* As tree_kill_younger. */
-int walk_kill_younger(pid_t leader, int64_t younger_ms);
-/* Milliseconds since it was started, in steps of 10; INT64_MAX when that cannot be told. */
-int64_t walk_age_ms(pid_t pid);
+
+/* A point in the row of processes: the kernel's clock of starts counts hundredths of a second, within one the numbers decide. */
+struct moment {
+	uint64_t ticks;
+	pid_t last_pid; /* given to a process by then; 0: not known */
+};
+
+struct moment walk_moment(void);
+int walk_started_since(pid_t pid, const struct moment *since);
+/* As tree_kill_since. */
+int walk_kill_since(pid_t leader, const struct moment *since);
 struct process_stat {
 	pid_t parent, session;
 	uint64_t started_ticks; /* since boot */

@@ -11,12 +11,12 @@ type SignalName = OpParsed<'signal'>['signal'];
 const signalNumber = (name: SignalName): number => constants.signals[`SIG${name}`];
 
 /** False when nothing of the command is left that could get it. */
-export const sendSignal = async (channel: Channel, command: Command, { signal, tree, youngerMs }: OpParsed<'signal'>): Promise<boolean> => {
+export const sendSignal = async (channel: Channel, command: Command, { signal, tree, sinceInput }: OpParsed<'signal'>): Promise<boolean> => {
   if (tree && signal !== 'KILL') throw DsecError.of('INVALID_ARGUMENT', `only KILL reaches a whole tree; send ${signal} without tree`);
-  if (!tree && youngerMs !== undefined) throw DsecError.of('INVALID_ARGUMENT', 'youngerMs chooses among a tree; send it with KILL and tree');
+  if (!tree && sinceInput) throw DsecError.of('INVALID_ARGUMENT', 'sinceInput chooses among a tree; send it with KILL and tree');
   const client = await channel.client();
   if (!client) return false;
-  return youngerMs === undefined ? client.signal(command.execId, signalNumber(signal), tree) : client.killYounger(command.execId, youngerMs);
+  return sinceInput ? client.killSinceInput(command.execId) : client.signal(command.execId, signalNumber(signal), tree);
 };
 
 const NO_BYTES = new Uint8Array(0);

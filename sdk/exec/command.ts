@@ -63,6 +63,12 @@ export class Command {
     return (await this.#session.ops.call(this.sandboxId, 'signal', { execId: this.execId, signal }, { idempotent: signal === 'KILL' })).data.delivered;
   }
 
+  /** Kills what the command has started since its newest input, but not the command itself. True when there was something. */
+  async killSinceInput(): Promise<boolean> {
+    const request = { execId: this.execId, signal: 'KILL', tree: true, sinceInput: true } as const;
+    return (await this.#session.ops.call(this.sandboxId, 'signal', request)).data.delivered;
+  }
+
   /** Kills everything that the command started, processes in sessions of their own too. */
   async kill(): Promise<boolean> {
     return (await this.#session.ops.call(this.sandboxId, 'signal', { execId: this.execId, signal: 'KILL', tree: true })).data.delivered;

@@ -25,6 +25,7 @@ afterAll(async () => {
 });
 
 /** Of busybox's shell, which asks where the cursor is. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: it is the question itself
 const PROMPT = /# (\u001b\[6n)?$/;
 const size = { rows: 24, columns: 80 };
 
