@@ -10,6 +10,7 @@ import { type ErrorCode, type WireError, wireError } from '#bus/errors.ts';
 import { type EdgeName, type RequestId, RequestId as RequestIdSchema, sandboxIdFor } from '#bus/ids.ts';
 import { KEY_LIMITS } from '#bus/limits.ts';
 import type { Assignment, RequestCommand, RequestEvent, RequestItem, RequestState } from '#bus/request/schema.ts';
+import type { SandboxSpec } from '#bus/sandbox/spec.ts';
 import { addMs, type DurationMs, type TimestampMs } from '#bus/units.ts';
 import { accept, type Decision, type DecisionContext, ignore, reject } from '../kernel/definition.ts';
 import { REQUEST_LIMITS } from './limits.ts';
@@ -43,7 +44,7 @@ const place = (command: Place, at: TimestampMs): RequestDecision => {
   const unplaced: RequestEvent[] = [];
   for (const [index, edge] of choices.entries()) {
     if (edge) assignments.push(assignmentOf(requestId, index, 0, edge));
-    else unplaced.push(unplaceable(index, noCapacity(null), at));
+    else unplaced.push(unplaceable(index, noCapacity(null, spec), at));
   }
   const assigned: RequestEvent[] = assignments.length > 0 ? [{ type: 'SandboxesAssigned', at, assignments }] : [];
   return accept(accepted, ...assigned, ...unplaced);
@@ -79,7 +80,7 @@ const refused = (state: RequestState, { index, attempt, error, choice }: Refused
 /** A refusal that says what is wrong with the request stays as it is; one about room becomes the fleet's answer. */
 const finalError = (requestId: RequestId, last: WireError, late: boolean): WireError => {
   if (!isAboutCapacity(last)) return last;
-  return late ? tooLate(requestId) : noCapacity(last);
+  return late ? tooLate(requestId) : noCapacity(last, null);
 };
 
 const mayTry = (item: RequestItem, choice: EdgeName, error: WireError): boolean =>
@@ -91,10 +92,12 @@ const mayHelp = ({ fault, retry }: WireError): boolean => retry !== 'never' || f
 const CAPACITY_CODES: ReadonlySet<ErrorCode> = new Set(['NO_CAPACITY', 'NODE_FULL', 'OVERLOADED']);
 const isAboutCapacity = ({ code }: WireError): boolean => CAPACITY_CODES.has(code);
 
-/** Keeps what the last node said, so that a person sees which limit was met. */
-const noCapacity = (last: WireError | null): WireError => {
-  const message = `no node has room for this sandbox; try again later or ask for less${last ? ` (last refusal: ${last.message})` : ''}`;
-  return wireError('NO_CAPACITY', message, last ? { details: { lastCode: last.code, ...last.details }, retry: last.retry } : {});
+/** Keeps what the last node said, or what was asked for, so that a person sees which limit was met. */
+const noCapacity = (last: WireError | null, spec: SandboxSpec | null): WireError => {
+  const asked = spec ? ` (asked for ${spec.limits.memoryMiB} MiB of memory, ${spec.limits.cpuMillis / 1_000} CPUs, ${spec.limits.pids} processes)` : '';
+  const message = `no node has room for this sandbox; try again later or ask for less${last ? ` (last refusal: ${last.message})` : asked}`;
+  const details = last ? { lastCode: last.code, ...last.details } : spec ? { asked: spec.limits } : {};
+  return wireError('NO_CAPACITY', message, last ? { details, retry: last.retry } : { details });
 };
 const tooLate = (requestId: RequestId): WireError =>
   wireError('DEADLINE_EXCEEDED', `request ${requestId} could not be placed before its deadline; create again with a longer timeout`, {

@@ -23,6 +23,9 @@ export const freeDiskMiB = (dir: string): number => {
   return Math.floor((bavail * bsize) / 1024 / 1024);
 };
 
+/** What new work can have without the kernel starting to take from others. */
+export const availableMemoryMiB = (): number => Math.floor(Number(/^MemAvailable:\s+(\d+) kB/m.exec(readFileSync('/proc/meminfo', 'utf8'))?.[1] ?? 0) / 1024);
+
 export const nodeCapacity = (config: Pick<Config, 'dataDir' | 'maxSandboxes' | 'memoryMiB' | 'diskMiB'>): Capacity => {
   const descriptors = Math.max(0, descriptorLimit() - EDGE_LIMITS.descriptorReserve);
   const memoryMiB = config.memoryMiB ?? Math.max(0, Math.floor(totalmem() / 1024 / 1024) - EDGE_LIMITS.memoryReserveMiB) * EDGE_LIMITS.memoryOvercommit;

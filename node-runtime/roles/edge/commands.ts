@@ -42,6 +42,7 @@ export type EdgeCommandsOptions = {
   readonly missingLayer: (spec: LaunchSandboxes['spec']) => string | null;
   /** Free on the node's disk, right now. */
   readonly freeDiskMiB: () => number;
+  readonly availableMemoryMiB: () => number;
 };
 
 /** Starts consuming. The consumer is made anew, so that what an earlier process left unacknowledged comes back in order. */
@@ -111,6 +112,13 @@ class EdgeCommand {
       });
     if (!this.#o.accepting()) return wireError('EDGE_FENCED', `node ${edge} takes no new sandboxes now (draining, or its lease is not renewed)`);
     if (batch.spec.backend !== 'container') return wireError('NOT_SUPPORTED', `backend ${batch.spec.backend} is not available on node ${edge}; use container`);
+    const available = this.#o.availableMemoryMiB();
+    if (available < EDGE_LIMITS.memoryFloorMiB)
+      return wireError(
+        'NODE_FULL',
+        `node ${edge} has ${available} MiB of memory left and takes no sandboxes below ${EDGE_LIMITS.memoryFloorMiB}; stop some, or try again later`,
+        { details: { dimension: 'availableMemory', free: available } },
+      );
     const free = this.#o.freeDiskMiB();
     if (free < EDGE_LIMITS.diskFloorMiB)
       return wireError(

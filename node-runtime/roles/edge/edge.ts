@@ -18,7 +18,7 @@ import { FORGETTING_LIMITS, startForgetting } from '../forgetting.ts';
 import { acquire, step } from '../scope.ts';
 import { Admission } from './admission.ts';
 import { startBeats } from './beats.ts';
-import { freeDiskMiB, nodeCapacity, openFilesMax } from './capacity.ts';
+import { availableMemoryMiB, freeDiskMiB, nodeCapacity, openFilesMax } from './capacity.ts';
 import { consumeEdgeCommands } from './commands.ts';
 import { openIdentity } from './identity.ts';
 import type { Lease } from './lease.ts';
@@ -130,6 +130,7 @@ const openDoors = (i: Inside): Effect.Effect<void, unknown, Scope.Scope> =>
           accepting,
           missingLayer,
           freeDiskMiB: () => freeDiskMiB(config.dataDir),
+          availableMemoryMiB,
         }),
       (consumer) => consumer.close(),
     );

@@ -5,10 +5,17 @@ export const EDGE_LIMITS = {
   descriptorReserve: 1_000,
   /** Largest limit of open files that a sandbox may ask for. */
   openFilesMax: 65_536,
-  /** CPU promised ÷ CPU present. Sandboxes wait for a model most of the time (@paper §4). */
-  cpuOvercommit: 64,
-  /** Memory promised ÷ memory present: limits are upper bounds that few reach (@paper §4, §5.2). */
-  memoryOvercommit: 8,
+  /**
+   * CPU promised ÷ CPU present. A quota is a ceiling that the scheduler enforces, not a share that is set aside; sandboxes wait
+   * for a model most of the time (@paper §4: nine in ten average ≤5 % of what they ask for).
+   */
+  cpuOvercommit: 2_048,
+  /**
+   * Memory promised ÷ memory present: limits are upper bounds that few reach (@paper §4, §5.2). What is really there decides
+   * too: below `memoryFloorMiB` available the node takes no more sandboxes.
+   */
+  memoryOvercommit: 32,
+  memoryFloorMiB: 768,
   /**
    * Disk promised ÷ disk free at start: a limit is an upper bound that few reach. A sandbox's disk is a sparse file, so only what
    * is written is taken; below `diskFloorMiB` of free space the node takes no more sandboxes.
