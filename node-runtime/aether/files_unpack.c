@@ -185,10 +185,10 @@ static enum outcome leave_out(struct unpacking *unpacking, const struct entry_in
 static enum outcome unpack_entry(struct unpacking *unpacking, struct entry_in *entry)
 {
 	const char *name;
-	if (!strchr("0125", entry->type))
-		return leave_out(unpacking, entry);
 	if (path_normalise(entry->path) < 0)
 		return UNSAFE;
+	if (!strchr("0125", entry->type))
+		return leave_out(unpacking, entry);
 	if (pending_leave(&unpacking->pending, &unpacking->rules, unpacking->parents.root, entry->path) < 0)
 		return FAILED;
 	unpacking->entries++;

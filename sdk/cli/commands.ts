@@ -1,6 +1,7 @@
 /** The client half of the `dsec` program. The program adds the commands of servers and nodes. */
 import type { Command } from 'commander';
 import { registerAttach, registerKill, registerWait } from './commands/attach.ts';
+import { registerCat, registerCopy, registerListFiles } from './commands/copy.ts';
 import { registerExec, registerLogs, registerPs } from './commands/exec.ts';
 import { registerLifecycle } from './commands/lifecycle.ts';
 import { registerExtend } from './commands/extend.ts';
@@ -8,7 +9,7 @@ import { registerEvents, registerGet, registerLs } from './commands/look.ts';
 import { registerRun } from './commands/run.ts';
 import { registerWatch } from './commands/watch.ts';
 
-/** Adds `run exec attach wait kill ls get logs ps stop delete pause resume extend events watch` to `program`. */
+/** Adds `run exec attach wait kill ls get logs ps cp cat ls-files stop delete pause resume extend events watch` to `program`. */
 export const registerClientCommands = (program: Command): void => {
   program.enablePositionalOptions(); // so that the options of a command that runs in a sandbox are left alone
   registerRun(program);
@@ -20,6 +21,9 @@ export const registerClientCommands = (program: Command): void => {
   registerGet(program);
   registerLogs(program);
   registerPs(program);
+  registerCopy(program);
+  registerCat(program);
+  registerListFiles(program);
   registerLifecycle(program);
   registerExtend(program);
   registerEvents(program);

@@ -22,7 +22,7 @@ export async function* packLocal(directory: string, omitted: Omission[]): AsyncG
   try {
     for await (const chunk of tar.stdout) yield chunk as Uint8Array;
     await tar.ended;
-    for (const [, path] of tar.words.matchAll(/^tar: (.*): socket ignored$/gm)) omitted.push({ path: path ?? '', what: 'socket' });
+    for (const [, path] of tar.words.matchAll(/^tar: (.*): socket ignored$/gm)) omitted.push({ path: (path ?? '').replace(/^\.\//, ''), what: 'socket' });
   } finally {
     tar.kill();
   }
@@ -66,7 +66,8 @@ class Tar {
     });
     this.ended = once(child, 'close').then(
       ([code]: (number | null)[]) => {
-        if (code !== 0) throw DsecError.of('INVALID_ARGUMENT', `cannot ${what}: tar says ${JSON.stringify(this.words.trim())}`, { details: { exitCode: code } });
+        if (code !== 0)
+          throw DsecError.of('INVALID_ARGUMENT', `cannot ${what}: tar says ${JSON.stringify(this.words.trim())}`, { details: { exitCode: code } });
       },
       (cause: unknown) => {
         const next = 'install it, or give a tar stream instead of a path';

@@ -11,7 +11,9 @@ export type SandboxPath = string | Uint8Array;
 export const wirePath = (path: SandboxPath, field = 'path'): string => {
   const text = typeof path === 'string' ? path : textOfBytes(path);
   if (text.startsWith('/')) return text;
-  throw DsecError.of('INVALID_ARGUMENT', `${field}: must be absolute, such as /w/${JSON.stringify(text.slice(0, 80)).slice(1, -1)}`, { details: { fields: [field] } });
+  throw DsecError.of('INVALID_ARGUMENT', `${field}: must be absolute, such as /w/${JSON.stringify(text.slice(0, 80)).slice(1, -1)}`, {
+    details: { fields: [field] },
+  });
 };
 
 /** The bytes of a name or path that a listing gave. */

@@ -101,7 +101,8 @@ export class SandboxFiles {
   /** Entries of a directory as they come, however many there are, in no order. */
   async *entries(path: SandboxPath, options: FileCallOptions = {}): AsyncGenerator<ListedFile> {
     const reader = entryReader();
-    for await (const chunk of await StreamOut.open(this.#target, { what: 'list', path: wirePath(path) }, options)) for (const entry of reader.take(chunk)) yield listedOf(entry);
+    for await (const chunk of await StreamOut.open(this.#target, { what: 'list', path: wirePath(path) }, options))
+      for (const entry of reader.take(chunk)) yield listedOf(entry);
     reader.end();
   }
 

@@ -12,7 +12,12 @@ export type StreamRequest = z.input<typeof FileStream>;
 type Sent = { readonly offset: number; readonly bytes: Uint8Array; readonly answer: Promise<number> };
 
 /** Sends everything and makes it so. When it fails before the commit, what `write` would have replaced is as it was. */
-export const sendStream = async (target: FileTarget, stream: StreamRequest, content: FileContent, options: FileCallOptions): Promise<OpResponse<'fileCommit'>> => {
+export const sendStream = async (
+  target: FileTarget,
+  stream: StreamRequest,
+  content: FileContent,
+  options: FileCallOptions,
+): Promise<OpResponse<'fileCommit'>> => {
   const { ops, sandboxId } = target;
   const session = newKey();
   const { signal } = options;
