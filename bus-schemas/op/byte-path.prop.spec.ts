@@ -4,7 +4,13 @@ import { bytesOfText, textOfBytes } from './byte-path.ts';
 
 /** Bytes in which valid and broken sequences lie side by side. */
 const names = fc
-  .array(fc.oneof(fc.uint8Array({ maxLength: 6 }), fc.string({ unit: 'binary', maxLength: 4 }).map((text) => Uint8Array.from(Buffer.from(text, 'utf8')))), { maxLength: 12 })
+  .array(
+    fc.oneof(
+      fc.uint8Array({ maxLength: 6 }),
+      fc.string({ unit: 'binary', maxLength: 4 }).map((text) => Uint8Array.from(Buffer.from(text, 'utf8'))),
+    ),
+    { maxLength: 12 },
+  )
   .map((parts) => Uint8Array.from(parts.flatMap((part) => [...part])));
 
 describe('names between bytes and text', () => {

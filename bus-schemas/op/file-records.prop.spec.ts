@@ -44,7 +44,11 @@ test('events too', () => {
     fc.property(fc.array(fc.tuple(name, fc.integer({ min: 1, max: 9 }), fc.boolean()), { maxLength: 10 }), fc.array(fc.nat()), (events, cuts) => {
       const reader = eventReader();
       const bytes = Buffer.concat(events.map(([n, kind, directory]) => eventBytes(n, kind | (directory ? 0x8000 : 0))));
-      expect(cut(bytes, cuts).flatMap((chunk) => reader.take(chunk)).map(({ isDirectory }) => isDirectory)).toEqual(events.map(([, , directory]) => directory));
+      expect(
+        cut(bytes, cuts)
+          .flatMap((chunk) => reader.take(chunk))
+          .map(({ isDirectory }) => isDirectory),
+      ).toEqual(events.map(([, , directory]) => directory));
     }),
   );
 });

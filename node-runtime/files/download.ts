@@ -54,7 +54,8 @@ export class Download {
   }
 
   async pull({ offset, ack, minBytes, maxBytes, waitMs }: Pull): Promise<Pulled> {
-    if (offset < this.#base) throw DsecError.of('INVALID_ARGUMENT', `bytes from ${offset} on were acknowledged and are no longer kept; the first one is ${this.#base}`);
+    if (offset < this.#base)
+      throw DsecError.of('INVALID_ARGUMENT', `bytes from ${offset} on were acknowledged and are no longer kept; the first one is ${this.#base}`);
     this.#forgetBelow(Math.min(ack, offset, this.#received));
     if (offset + maxBytes > this.#base + FILES_LIMITS.windowBytes)
       throw DsecError.of('LIMIT_OUT_OF_RANGE', `bytes up to ${offset + maxBytes} are more than ${FILES_LIMITS.windowBytes} ahead of what is acknowledged`);

@@ -54,17 +54,27 @@ export const fileError = (what: string, { reason, errno: number, path }: Failure
   const where = path === '' ? '' : ` at ${JSON.stringify(path)}`;
   switch (reason) {
     case 'not-regular':
-      return DsecError.of('NOT_REGULAR', `cannot ${what}: it is a device, a FIFO or a socket, not a file; of a character device a limited number of bytes can be read`, { details });
+      return DsecError.of(
+        'NOT_REGULAR',
+        `cannot ${what}: it is a device, a FIFO or a socket, not a file; of a character device a limited number of bytes can be read`,
+        { details },
+      );
     case 'no-user':
       return DsecError.of('USER_NOT_FOUND', `cannot ${what}: the sandbox has no such user; see its /etc/passwd`, { details });
     case 'no-process':
       return DsecError.of('PIDS_LIMIT', `cannot ${what}: the sandbox has as many processes as it may; end some or raise its limit`, { details });
     case 'unsafe-entry':
-      return DsecError.of('UNSAFE_ENTRY', `cannot ${what}: entry ${JSON.stringify(path)} would leave the destination or goes through a symbolic link; what came before it was unpacked`, {
+      return DsecError.of(
+        'UNSAFE_ENTRY',
+        `cannot ${what}: entry ${JSON.stringify(path)} would leave the destination or goes through a symbolic link; what came before it was unpacked`,
+        {
+          details: { entry: path },
+        },
+      );
+    case 'bad-archive':
+      return DsecError.of('BAD_ARCHIVE', `cannot ${what}: this is not a whole tar archive${where}; what came before was unpacked`, {
         details: { entry: path },
       });
-    case 'bad-archive':
-      return DsecError.of('BAD_ARCHIVE', `cannot ${what}: this is not a whole tar archive${where}; what came before was unpacked`, { details: { entry: path } });
     case 'malformed':
       return DsecError.of('INTERNAL', `cannot ${what}: the agent of the sandbox did not understand the request`, { details });
     case 'errno': {
@@ -75,4 +85,6 @@ export const fileError = (what: string, { reason, errno: number, path }: Failure
 };
 
 export const workerGone = (what: string): DsecError =>
-  DsecError.of('FILE_FAILED', `cannot ${what}: the process that serves files was ended inside the sandbox, by a signal or for memory; try again`, { retry: 'later' });
+  DsecError.of('FILE_FAILED', `cannot ${what}: the process that serves files was ended inside the sandbox, by a signal or for memory; try again`, {
+    retry: 'later',
+  });

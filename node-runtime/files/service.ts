@@ -75,7 +75,9 @@ export class FileService {
     },
     fileMkdir: async (request) => {
       const { path, mode, parents, user } = request;
-      const { entry } = await this.#once(request, NO_BYTES, () => this.#short(user, 'mkdir', `make directory ${path}`, { path: raw(path), mode, parents }, 'entry'));
+      const { entry } = await this.#once(request, NO_BYTES, () =>
+        this.#short(user, 'mkdir', `make directory ${path}`, { path: raw(path), mode, parents }, 'entry'),
+      );
       return plain({ entry: known(entry) });
     },
     fileMove: async (request) => {
@@ -107,7 +109,14 @@ export class FileService {
     },
   };
 
-  #short(user: string | undefined, request: 'stat' | 'read' | 'write' | 'mkdir' | 'move' | 'remove', what: string, pairs: Pairs, ends: 'entry' | 'end', body?: Uint8Array) {
+  #short(
+    user: string | undefined,
+    request: 'stat' | 'read' | 'write' | 'mkdir' | 'move' | 'remove',
+    what: string,
+    pairs: Pairs,
+    ends: 'entry' | 'end',
+    body?: Uint8Array,
+  ) {
     const silentMs = request === 'remove' ? FILES_LIMITS.silentRemovalMs : FILES_LIMITS.silentWorkerMs;
     return this.#pool.run(user ?? this.#o.defaultUser, { request, pairs, what, ends, silentMs, ...(body === undefined ? {} : { body }) });
   }

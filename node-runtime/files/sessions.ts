@@ -46,7 +46,10 @@ export class Sessions {
   async use<T>(name: string, work: (session: Session) => Promise<T>): Promise<T> {
     const held = this.#held.get(name);
     if (!held)
-      throw DsecError.of('FILE_SESSION_LOST', `there is no file stream ${name} here: the node was restarted or it was idle for ${FILE_LIMITS.sessionIdleMs / 1_000} s; start again`);
+      throw DsecError.of(
+        'FILE_SESSION_LOST',
+        `there is no file stream ${name} here: the node was restarted or it was idle for ${FILE_LIMITS.sessionIdleMs / 1_000} s; start again`,
+      );
     held.inUse += 1;
     try {
       return await work(await held.session);
@@ -58,13 +61,19 @@ export class Sessions {
 
   close(name: string): void {
     const held = this.#drop(name);
-    void held?.session.then(({ stream }) => stream.close(DsecError.of('CANCELLED', 'the stream was closed by its client')), () => undefined);
+    void held?.session.then(
+      ({ stream }) => stream.close(DsecError.of('CANCELLED', 'the stream was closed by its client')),
+      () => undefined,
+    );
   }
 
   closeAll(error: DsecError): void {
     for (const name of [...this.#held.keys()]) {
       const held = this.#drop(name);
-      void held?.session.then(({ stream }) => stream.close(error), () => undefined);
+      void held?.session.then(
+        ({ stream }) => stream.close(error),
+        () => undefined,
+      );
     }
   }
 

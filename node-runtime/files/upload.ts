@@ -51,7 +51,8 @@ export class Upload {
   /** Any number of times: the worker is asked once. */
   async commit(totalBytes: number): Promise<Committed> {
     this.#check();
-    if (totalBytes !== this.#taken) throw DsecError.of('INVALID_ARGUMENT', `the commit names ${totalBytes} bytes, but ${this.#taken} have come; send the others first`);
+    if (totalBytes !== this.#taken)
+      throw DsecError.of('INVALID_ARGUMENT', `the commit names ${totalBytes} bytes, but ${this.#taken} have come; send the others first`);
     if (!this.#committing) this.#worker.commit();
     this.#committing = true;
     if (!(await this.#waiters.until(() => this.#over(), FILES_LIMITS.silentCommitMs))) this.#fail(silent(this.#what, FILES_LIMITS.silentCommitMs));

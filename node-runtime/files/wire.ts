@@ -144,7 +144,11 @@ export const encodeRequest = (type: number, id: number, pairs: Pairs): Buffer =>
   const parts: Uint8Array[] = [];
   for (const [key, value] of Object.entries(pairs)) {
     if (value === undefined) continue;
-    parts.push(Buffer.from(`${key}=`), typeof value === 'object' ? value : Buffer.from(typeof value === 'boolean' ? (value ? '1' : '0') : String(value)), Buffer.of(0));
+    parts.push(
+      Buffer.from(`${key}=`),
+      typeof value === 'object' ? value : Buffer.from(typeof value === 'boolean' ? (value ? '1' : '0') : String(value)),
+      Buffer.of(0),
+    );
   }
   const length = parts.reduce((n, part) => n + part.byteLength, 0);
   if (length > FILES_LIMITS.requestBytes) throw DsecError.of('PAYLOAD_TOO_LARGE', `names of ${length} bytes; at most ${FILES_LIMITS.requestBytes} are carried`);

@@ -32,7 +32,8 @@ export class WorkerPool {
 
   async run(user: string, order: Exchange): Promise<Answer> {
     if (this.#closed) throw leaving();
-    if (this.#operations >= FILES_LIMITS.shortOperations) throw DsecError.of('OVERLOADED', `${this.#operations} file operations of this sandbox wait already; try again`);
+    if (this.#operations >= FILES_LIMITS.shortOperations)
+      throw DsecError.of('OVERLOADED', `${this.#operations} file operations of this sandbox wait already; try again`);
     this.#operations += 1;
     try {
       return await this.#running.run(() => this.#runOn(user, order));

@@ -26,7 +26,9 @@ export class Worker {
     this.#socket = socket;
     socket.on('error', () => undefined); // 'close' follows, and is what counts
     socket.on('data', (bytes: Buffer) => this.#onData(bytes));
-    socket.on('close', () => this.#events.close(this.#hostile ? DsecError.of('INTERNAL', 'the files worker of the sandbox broke its protocol') : workerGone('go on')));
+    socket.on('close', () =>
+      this.#events.close(this.#hostile ? DsecError.of('INTERNAL', 'the files worker of the sandbox broke its protocol') : workerGone('go on')),
+    );
   }
 
   /** Throws a typed error when the sandbox is gone, has no such user or no room for a process. */

@@ -12,7 +12,10 @@ const endOf = (word: string): CopyEnd => ({ kind: word === '-' ? 'stream' : 'pat
 export const copyEnds = (source: string, destination: string): CopyEnds => {
   const [from, to] = [REMOTE.exec(source), REMOTE.exec(destination)];
   if ((from === null) === (to === null))
-    throw DsecError.of('INVALID_ARGUMENT', 'one of source and destination is in a sandbox, SANDBOX:PATH, and the other is not; copy between two sandboxes by a pipe');
+    throw DsecError.of(
+      'INVALID_ARGUMENT',
+      'one of source and destination is in a sandbox, SANDBOX:PATH, and the other is not; copy between two sandboxes by a pipe',
+    );
   const [, sandbox = '', path = ''] = from ?? to ?? [];
   if (!path.startsWith('/')) throw DsecError.of('INVALID_ARGUMENT', `${sandbox}:${path}: the path in the sandbox must be absolute`);
   const inside: CopyEnd = { kind: 'path', path };

@@ -11,9 +11,13 @@ import type { Omission } from '#bus/op/files.ts';
 import { local } from './copy-file.ts';
 import { SDK_FILE_LIMITS } from './limits.ts';
 
-const COMMON = ['--numeric-owner', '--xattrs', '--xattrs-include=*', '--quoting-style=escape'];
-const PACK = ['--create', '--file=-', '--format=pax', '--sparse', ...COMMON];
+const COMMON = ['--numeric-owner', '--xattrs', '--quoting-style=escape'];
+const PACK = ['--create', '--file=-', '--format=pax', '--sparse', '--xattrs-include=*', ...COMMON];
 const UNPACK = ['--extract', '--file=-', '--delay-directory-restore', ...COMMON];
+/** As the archive says. It comes out of a sandbox: only for those who trust what ran there. */
+const AS_THERE = ['--same-owner', '--same-permissions', '--xattrs-include=*'];
+/** Everything is the local user's: no other owner, no set-id bit, no capability of a program. */
+const AS_OURS = ['--no-same-owner', '--no-same-permissions', '--xattrs-include=user.*'];
 
 /** The content of a local directory as a tar stream. What tar leaves out by itself is added to `omitted`. */
 export async function* packLocal(directory: string, omitted: Omission[]): AsyncGenerator<Uint8Array> {
@@ -31,7 +35,7 @@ export async function* packLocal(directory: string, omitted: Omission[]): AsyncG
 /** Unpacks into a local directory. `owners`: as the archive says, where this user may. */
 export const unpackLocal = async (archive: AsyncIterable<Uint8Array>, directory: string, { owners }: { readonly owners: boolean }): Promise<void> => {
   await local(directory, mkdir(directory, { recursive: true }));
-  const keep = owners && process.getuid?.() === 0 ? ['--same-owner', '--same-permissions'] : ['--no-same-owner', '--no-same-permissions'];
+  const keep = owners && process.getuid?.() === 0 ? AS_THERE : AS_OURS;
   const tar = new Tar([...UNPACK, ...keep, '--directory', directory], `unpack into ${directory}`);
   tar.stdout.resume();
   try {

@@ -31,7 +31,7 @@ export type WriteOptions = FileCallOptions & {
   readonly parents?: boolean | undefined;
 };
 export type TreeOptions = FileCallOptions & {
-  /** Keep the owners' numbers (default, needs root inside), or give everything to the user. */
+  /** Keep the owners' numbers (needs root), or give everything to the user. Default: kept inside the sandbox, not kept on this machine. */
   readonly owners?: boolean | undefined;
 };
 
@@ -158,10 +158,13 @@ export class SandboxFiles {
     return reportOf(end, leftOut);
   }
 
-  /** A tree into a local directory, which is made when it is missing. `owners: false` leaves the files to the local user. */
+  /**
+   * A tree into a local directory, which is made when it is missing. Its files are the local user's, without set-id bits and capabilities; with
+   * `owners` (needs root) all is as it was there, which trusts what ran in the sandbox.
+   */
   async downloadTree(path: SandboxPath, localPath: string, options: TreeOptions = {}): Promise<TreeReport> {
     const archive = await this.tar(path, options);
-    await unpackLocal(archive, localPath, { owners: options.owners ?? true });
+    await unpackLocal(archive, localPath, { owners: options.owners ?? false });
     return reportOf(endOf(archive));
   }
 

@@ -26,32 +26,50 @@ type Ended = { readonly code: number; readonly out: string; readonly err: string
 const shell = (script: string): Promise<Ended> =>
   new Promise((resolve) => {
     const env = { ...process.env, DSEC_CONTEXT: stand.host.platform.contextFile, ID: id, DSEC: `${process.execPath} ${join(projectRoot(), 'build/dsec.mjs')}` };
-    execFile('bash', ['-c', script], { cwd: dir, env, encoding: 'latin1' }, (error, out, err) => resolve({ code: typeof error?.code === 'number' ? error.code : 0, out, err }));
+    execFile('bash', ['-c', script], { cwd: dir, env, encoding: 'latin1' }, (error, out, err) =>
+      resolve({ code: typeof error?.code === 'number' ? error.code : 0, out, err }),
+    );
   });
 
 test('a file: to a name, into a directory, and back', async () => {
   writeFileSync(join(dir, 'a'), Buffer.from([0, 255, 10]), { mode: 0o700 });
-  expect(await shell('$DSEC cp a $ID:/w/b && $DSEC cp a $ID:/w && $DSEC cp a $ID:/w/ && $DSEC cp $ID:/w/b c && mkdir d && $DSEC cp $ID:/w/b d && $DSEC cat $ID /w/b')).toEqual({ code: 0, out: '\0\xff\n', err: '' });
+  expect(
+    await shell(
+      '$DSEC cp a $ID:/w/b && $DSEC cp a $ID:/w && $DSEC cp a $ID:/w/ && $DSEC cp $ID:/w/b c && mkdir d && $DSEC cp $ID:/w/b d && $DSEC cat $ID /w/b',
+    ),
+  ).toEqual({ code: 0, out: '\0\xff\n', err: '' });
   expect(await inside(stand.box, 'busybox stat -c "%n %s %a" /w/a /w/b')).toBe('/w/a 3 700\n/w/b 3 700\n');
   expect([...readFileSync(join(dir, 'c')), ...readFileSync(join(dir, 'd/b'))]).toEqual([0, 255, 10, 0, 255, 10]);
 });
 
 test('a directory: under its name, as a new name, its content; links as links; what is not carried is said', async () => {
   mkdirSync(join(dir, 'src/sub'), { recursive: true });
-  const copied = await shell('echo x > src/f; ln -s f src/l; mkfifo src/p; chown 1234 src/f; chmod 4755 src/f; $DSEC cp src $ID:/w && $DSEC cp src $ID:/w/new && $DSEC cp src/. $ID:/w/flat');
-  expect(copied.err.split('\n').sort()).toEqual(['', ...Array(3).fill('dsec: not carried as it is: "f" (set-id)'), ...Array(3).fill('dsec: not carried as it is: "p" (fifo)')]);
-  expect(await inside(stand.box, 'cd /w; for d in src new flat; do busybox readlink $d/l; done; busybox stat -c "%n %u %a" src/f')).toBe('f\nf\nf\nsrc/f 0 755\n');
+  const copied = await shell(
+    'echo x > src/f; ln -s f src/l; mkfifo src/p; chown 1234 src/f; chmod 4755 src/f; $DSEC cp src $ID:/w && $DSEC cp src $ID:/w/new && $DSEC cp src/. $ID:/w/flat',
+  );
+  expect(copied.err.split('\n').sort()).toEqual([
+    '',
+    ...Array(3).fill('dsec: not carried as it is: "f" (set-id)'),
+    ...Array(3).fill('dsec: not carried as it is: "p" (fifo)'),
+  ]);
+  expect(await inside(stand.box, 'cd /w; for d in src new flat; do busybox readlink $d/l; done; busybox stat -c "%n %u %a" src/f')).toBe(
+    'f\nf\nf\nsrc/f 0 755\n',
+  );
   expect(await shell('$DSEC cp -a src $ID:/w/kept 2>/dev/null; $DSEC cp -a $ID:/w/kept back; stat -c "%u %a" back/f')).toMatchObject({ out: '1234 4755\n' });
   expect(readdirSync(join(dir, 'back')).sort()).toEqual(['f', 'l', 'sub']);
 });
 
 test('tar streams on both sides', async () => {
-  expect(await shell('mkdir t; echo one > t/one; tar -C t -c . | $DSEC cp - $ID:/w/tar; $DSEC cp $ID:/w/tar - | tar -x -O ./one one 2>/dev/null')).toMatchObject({ out: 'one\n' });
+  expect(
+    await shell('mkdir t; echo one > t/one; tar -C t -c . | $DSEC cp - $ID:/w/tar; $DSEC cp $ID:/w/tar - | tar -x -O ./one one 2>/dev/null'),
+  ).toMatchObject({ out: 'one\n' });
 });
 
 test('looking', async () => {
   await inside(stand.box, 'mkdir /w/look; cd /w/look; echo hello > f; ln -s f l; chmod 640 f');
-  expect((await shell('$DSEC ls-files $ID /w/look')).out).toMatch(/^NAME +TYPE +MODE +OWNER +SIZE +MODIFIED +TARGET\nf +file +640 +0:0 +6 .*\nl +symlink +777 .* f\n$/);
+  expect((await shell('$DSEC ls-files $ID /w/look')).out).toMatch(
+    /^NAME +TYPE +MODE +OWNER +SIZE +MODIFIED +TARGET\nf +file +640 +0:0 +6 .*\nl +symlink +777 .* f\n$/,
+  );
   expect(JSON.parse((await shell('$DSEC ls-files --json $ID /w/look | head -1')).out)).toMatchObject({ name: 'f', type: 'file', size: 6, mode: 0o640 });
 });
 

@@ -49,7 +49,10 @@ describe('names of any bytes', () => {
 
 describe('what is told of a file', () => {
   test('kind, size, owner, links, time to the nanosecond, space', async () => {
-    await inside(box, 'mkdir -p /w/kinds; cd /w/kinds; echo hello > f; ln f g; ln -s f l; mkdir d; busybox mkfifo p; busybox truncate -s 1M s; chmod 640 f; touch -d "2001-02-03 04:05:06" f');
+    await inside(
+      box,
+      'mkdir -p /w/kinds; cd /w/kinds; echo hello > f; ln f g; ln -s f l; mkdir d; busybox mkfifo p; busybox truncate -s 1M s; chmod 640 f; touch -d "2001-02-03 04:05:06" f',
+    );
     const kinds = Object.fromEntries((await box.files.list('/w/kinds')).map((entry) => [entry.name, entry]));
     expect(Object.fromEntries(Object.entries(kinds).map(([name, { type }]) => [name, type]))).toEqual({
       d: 'directory',
@@ -59,12 +62,23 @@ describe('what is told of a file', () => {
       p: 'fifo',
       s: 'file',
     });
-    expect(kinds['f']).toMatchObject({ size: 6, mode: 0o640, linkCount: 2, target: null, modifiedAt: new Date('2001-02-03T04:05:06Z'), modifiedNs: 981_173_106_000_000_000n });
+    expect(kinds['f']).toMatchObject({
+      size: 6,
+      mode: 0o640,
+      linkCount: 2,
+      target: null,
+      modifiedAt: new Date('2001-02-03T04:05:06Z'),
+      modifiedNs: 981_173_106_000_000_000n,
+    });
     expect(kinds['l']).toMatchObject({ target: 'f' });
     expect([kinds['s']?.size, kinds['s']?.storedBytes]).toEqual([1_048_576, 0]);
     expect(await box.files.stat('/w/kinds/l')).toMatchObject({ type: 'file', size: 6 });
     expect(await box.files.stat('/w/kinds/l', { follow: false })).toMatchObject({ type: 'symlink', target: 'f' });
-    expect([await box.files.exists('/w/kinds/f'), await box.files.exists('/w/kinds/nothing'), await box.files.exists('/w/kinds/f/below')]).toEqual([true, false, false]);
+    expect([await box.files.exists('/w/kinds/f'), await box.files.exists('/w/kinds/nothing'), await box.files.exists('/w/kinds/f/below')]).toEqual([
+      true,
+      false,
+      false,
+    ]);
   });
 
   test('a link is the sandbox’s own: absolute ones lead to its files, not to this machine’s', async () => {
@@ -106,7 +120,10 @@ describe('making, moving, removing', () => {
   });
 
   test('a removal takes links, not what they lead to, and does not cross into the rest', async () => {
-    await inside(box, 'mkdir -p /w/tree/sub /w/outside; echo keep > /w/outside/file; ln -s /w/outside /w/tree/link; ln -s ../outside /w/tree/sub/link; chmod 0 /w/tree/sub');
+    await inside(
+      box,
+      'mkdir -p /w/tree/sub /w/outside; echo keep > /w/outside/file; ln -s /w/outside /w/tree/link; ln -s ../outside /w/tree/sub/link; chmod 0 /w/tree/sub',
+    );
     expect((await refusal(box.files.remove('/w/tree'))).code).toBe('DIRECTORY_NOT_EMPTY');
     expect(await box.files.remove('/w/tree', { recursive: true })).toBe(4);
     expect(await inside(box, 'cat /w/outside/file; ls /w/tree 2>&1 || true')).toMatch(/^keep\n.*No such file/);
@@ -116,7 +133,10 @@ describe('making, moving, removing', () => {
   });
 
   test('a tree that is deeper than a path is long, and than descriptors last', async () => {
-    await inside(box, `P=$(busybox yes d/ | head -1000 | tr -d '\\n'); for i in 0 1 2 3 4; do mkdir -p /w/deep$i/$P; done; for i in 3 2 1 0; do busybox mv /w/deep$((i+1)) /w/deep$i/$P; done; busybox mv /w/deep0 /w/deep`);
+    await inside(
+      box,
+      `P=$(busybox yes d/ | head -1000 | tr -d '\\n'); for i in 0 1 2 3 4; do mkdir -p /w/deep$i/$P; done; for i in 3 2 1 0; do busybox mv /w/deep$((i+1)) /w/deep$i/$P; done; busybox mv /w/deep0 /w/deep`,
+    );
     expect(await box.files.remove('/w/deep', { recursive: true })).toBeGreaterThanOrEqual(5_001);
     expect(await box.files.exists('/w/deep')).toBe(false);
   });
@@ -126,7 +146,10 @@ describe('users', () => {
   const agent: FileCallOptions = { user: 'agent' };
 
   test('a user may what a command of that user may', async () => {
-    await inside(box, 'mkdir -p /w/open /w/closed; chmod 777 /w/open; chmod 700 /w/closed; echo secret > /w/closed/s; echo root > /w/open/root; chmod 644 /w/open/root');
+    await inside(
+      box,
+      'mkdir -p /w/open /w/closed; chmod 777 /w/open; chmod 700 /w/closed; echo secret > /w/closed/s; echo root > /w/open/root; chmod 644 /w/open/root',
+    );
     expect(await box.files.write('/w/open/mine', 'x', agent)).toMatchObject({ uid: 1_000, gid: 1_000 });
     expect(await box.files.readText('/w/open/root', agent)).toBe('root\n');
     const denied = [

@@ -169,7 +169,16 @@ describe('watching', () => {
     await inside(box, 'mkdir /w/seen');
     const watch = await box.files.watch('/w/seen');
     await inside(box, 'cd /w/seen; echo 1 > a; busybox mv a b; chmod 600 b; mkdir d; echo 2 > d/unseen; rm b; echo > end');
-    expect(await until(watch, ({ name }) => name === 'end')).toEqual(['created a', 'modified a', 'moved-from a', 'moved-to b', 'attributes b', 'created d/', 'removed b', 'created end']);
+    expect(await until(watch, ({ name }) => name === 'end')).toEqual([
+      'created a',
+      'modified a',
+      'moved-from a',
+      'moved-to b',
+      'attributes b',
+      'created d/',
+      'removed b',
+      'created end',
+    ]);
   });
 
   test('a whole tree, with what is made and moved in it', async () => {
@@ -177,7 +186,18 @@ describe('watching', () => {
     const watch = await box.files.watch('/w/deepseen', { recursive: true });
     await inside(box, 'cd /w/deepseen; echo 1 > x/y/f; mkdir -p new/er; echo 2 > new/er/g; busybox mv x z; echo 3 > z/y/h; rm -r new; echo > end');
     const seen = await until(watch, ({ name }) => name === 'end');
-    for (const event of ['created x/y/f', 'created new/', 'created new/er/', 'created new/er/g', 'moved-from x/', 'moved-to z/', 'created z/y/h', 'removed new/er/', 'removed new/']) expect(seen).toContain(event);
+    for (const event of [
+      'created x/y/f',
+      'created new/',
+      'created new/er/',
+      'created new/er/g',
+      'moved-from x/',
+      'moved-to z/',
+      'created z/y/h',
+      'removed new/er/',
+      'removed new/',
+    ])
+      expect(seen).toContain(event);
   });
 
   test('a file, and its end', async () => {

@@ -57,16 +57,23 @@ describe('a tree goes in and comes back', () => {
     expect(await inside(box, 'cd /w/odd; echo more >> a; cat b')).toBe('hi\nmore\n');
     await inside(box, "cd /w/odd; echo hi > a; touch -d '2001-02-03 04:05:06' a");
     await box.files.uploadTree(join(dir, 'm'), '/w/odd2');
-    const down = await box.files.downloadTree('/w/odd2', join(dir, 'back'));
+    const down = await box.files.downloadTree('/w/odd2', join(dir, 'back'), { owners: true });
     expect(down).toMatchObject({ omittedCount: 0, omitted: [] });
     expect(here(MANIFEST, join(dir, 'back'))).toBe(manifest);
-    expect(here('getcap capt; python3 -c "import os; print(os.getxattr(\'a\', b\'user.k=%\') == bytes(range(256)))"', join(dir, 'back'))).toMatch(/cap_net_raw[+=]ep\nTrue\n$/);
+    expect(here("getcap capt; python3 -c \"import os; print(os.getxattr('a', b'user.k=%') == bytes(range(256)))\"", join(dir, 'back'))).toMatch(
+      /cap_net_raw[+=]ep\nTrue\n$/,
+    );
   });
 
   test('what is found inside comes out: nothing is followed, what cannot be carried is told', async () => {
-    await inside(box, 'mkdir /w/t; cd /w/t; ln -s missing dangling; ln -s loop loop; ln -s /etc/hostname abs; ln -s ../.. up; mkdir sub; ln -s .. sub/back; busybox mkfifo ff; busybox mknod null c 1 3 2>/dev/null; true');
+    await inside(
+      box,
+      'mkdir /w/t; cd /w/t; ln -s missing dangling; ln -s loop loop; ln -s /etc/hostname abs; ln -s ../.. up; mkdir sub; ln -s .. sub/back; busybox mkfifo ff; busybox mknod null c 1 3 2>/dev/null; true',
+    );
     const down = await box.files.downloadTree('/w/t', join(dir, 't'));
-    expect(here('find . -mindepth 1 -printf "%P %y %l\\n" | sort', join(dir, 't'))).toBe('abs l /etc/hostname\ndangling l missing\nloop l loop\nsub d \nsub/back l ..\nup l ../..\n');
+    expect(here('find . -mindepth 1 -printf "%P %y %l\\n" | sort', join(dir, 't'))).toBe(
+      'abs l /etc/hostname\ndangling l missing\nloop l loop\nsub d \nsub/back l ..\nup l ../..\n',
+    );
     expect(down.omitted).toContainEqual({ path: 'ff', what: 'fifo' });
     expect(await box.files.readText('/w/t/abs')).toBe(await inside(box, 'cat /etc/hostname'));
     expect((await refusal(box.files.read('/w/t/loop'))).code).toBe('TOO_MANY_LINKS');
@@ -75,12 +82,19 @@ describe('a tree goes in and comes back', () => {
   test('the whole root comes out without the kernel’s own files', async () => {
     const report = await box.files.downloadTree('/', join(dir, 'root'));
     expect(existsSync(join(dir, 'root/bin/busybox'))).toBe(true);
-    expect(report.omitted.filter(({ what }) => what === 'mount').map(({ path }) => path).sort()).toEqual(['dev/pts', 'proc', 'sys']);
+    expect(
+      report.omitted
+        .filter(({ what }) => what === 'mount')
+        .map(({ path }) => path)
+        .sort(),
+    ).toEqual(['dev/pts', 'proc', 'sys']);
     expect(report.omitted.filter(({ what }) => what === 'device').length).toBeGreaterThan(3);
   });
 
   test('holes stay holes, in trees and in single files, in both directions', async () => {
-    here('mkdir m; truncate -s 2G m/sparse; printf data | dd of=m/sparse bs=1 seek=1500000000 conv=notrunc status=none; truncate -s 48M m/small; echo end >> m/small; truncate -s 1M m/empty; dd if=/dev/urandom of=m/ends bs=64k count=1 status=none; truncate -s 1M m/ends');
+    here(
+      'mkdir m; truncate -s 2G m/sparse; printf data | dd of=m/sparse bs=1 seek=1500000000 conv=notrunc status=none; truncate -s 48M m/small; echo end >> m/small; truncate -s 1M m/empty; dd if=/dev/urandom of=m/ends bs=64k count=1 status=none; truncate -s 1M m/ends',
+    );
     await box.files.uploadTree(join(dir, 'm'), '/w/holes');
     await box.files.upload(join(dir, 'm/small'), '/w/holes/single');
     expect([(await box.files.stat('/w/holes/sparse')).size, (await box.files.stat('/w/holes/single')).size]).toEqual([2 ** 31, 48 * 2 ** 20 + 4]);
@@ -88,7 +102,9 @@ describe('a tree goes in and comes back', () => {
     expect(Buffer.from(await box.files.read('/w/holes/sparse', { offset: 1_500_000_000 - 2, limit: 8 })).toString('latin1')).toBe('\0\0data\0\0');
     await box.files.downloadTree('/w/holes', join(dir, 'back'));
     await box.files.download('/w/holes/single', join(dir, 'back/alone'));
-    here('cd back; dd if=sparse bs=1 skip=1500000000 count=4 status=none | grep -q data; test $(stat -c %s sparse) = 2147483648; cmp single ../m/small; cmp alone ../m/small; cmp ends ../m/ends; cmp empty ../m/empty');
+    here(
+      'cd back; dd if=sparse bs=1 skip=1500000000 count=4 status=none | grep -q data; test $(stat -c %s sparse) = 2147483648; cmp single ../m/small; cmp alone ../m/small; cmp ends ../m/ends; cmp empty ../m/empty',
+    );
     for (const name of ['sparse', 'single', 'alone', 'empty', 'ends']) expect(statSync(join(dir, 'back', name)).blocks).toBeLessThan(400);
   });
 
@@ -109,7 +125,10 @@ describe('a tree goes in and comes back', () => {
   });
 
   test('a tree deeper than a path is long', async () => {
-    await inside(box, `P=$(busybox yes abcde/ | head -600 | tr -d '\\n'); mkdir -p /w/down/x; mkdir -p /w/a/$P /w/b/$P; echo leaf > /w/b/$P/leaf; busybox mv /w/b /w/a/$P; busybox mv /w/a /w/down/x`);
+    await inside(
+      box,
+      `P=$(busybox yes abcde/ | head -600 | tr -d '\\n'); mkdir -p /w/down/x; mkdir -p /w/a/$P /w/b/$P; echo leaf > /w/b/$P/leaf; busybox mv /w/b /w/a/$P; busybox mv /w/a /w/down/x`,
+    );
     const report = await box.files.tar('/w/down');
     const bytes = await bytesOf(report);
     expect(report.end).toMatchObject({ omittedCount: 0, entries: 1_205 });
@@ -121,7 +140,13 @@ describe('a tree goes in and comes back', () => {
 
 describe('archives as others write them', () => {
   const formats = ['--format=v7', '--format=oldgnu', '--format=gnu', '--format=ustar', '--format=posix'];
-  const sparse = ['--format=oldgnu --sparse', '--format=gnu --sparse', '--format=posix --sparse --sparse-version=0.0', '--format=posix --sparse --sparse-version=0.1', '--format=posix --sparse'];
+  const sparse = [
+    '--format=oldgnu --sparse',
+    '--format=gnu --sparse',
+    '--format=posix --sparse --sparse-version=0.0',
+    '--format=posix --sparse --sparse-version=0.1',
+    '--format=posix --sparse',
+  ];
   test.each([...formats, ...sparse])('GNU tar %s', async (options) => {
     here(`mkdir -p m/sub; cd m; echo one > one; ln one two; ln -s one three; printf 'x%.0s' $(seq 1 5000) > sub/long; truncate -s 3M hole
       for i in $(seq 0 60); do printf "piece $i" | dd of=hole bs=1 seek=$((i*40000)) conv=notrunc status=none; done; touch -d @1000000000 one sub/long hole sub`);
@@ -135,8 +160,12 @@ describe('archives as others write them', () => {
   test('ours is read by GNU tar and by Python', async () => {
     await inside(box, 'mkdir -p /w/ours/d; cd /w/ours; echo hello > f; ln f g; ln -s f l; busybox truncate -s 5M hole; echo end >> hole');
     writeFileSync(join(dir, 'ours.tar'), await bytesOf(await box.files.tar('/w/ours')));
-    expect(here('tar -tf ours.tar | sort | tr "\\n" " "; mkdir x; tar -xf ours.tar -C x; cat x/g; tail -c 4 x/hole; stat -c %s x/hole')).toBe('./ d/ f g hole l hello\nend\n5242884\n');
-    expect(here(`python3 -c "import tarfile; print([(m.name, m.type, m.size) for m in sorted(tarfile.open('ours.tar'), key=lambda m: m.name)])"`)).toContain("('hole', b'0', 5242884)");
+    expect(here('tar -tf ours.tar | sort | tr "\\n" " "; mkdir x; tar -xf ours.tar -C x; cat x/g; tail -c 4 x/hole; stat -c %s x/hole')).toBe(
+      './ d/ f g hole l hello\nend\n5242884\n',
+    );
+    expect(here(`python3 -c "import tarfile; print([(m.name, m.type, m.size) for m in sorted(tarfile.open('ours.tar'), key=lambda m: m.name)])"`)).toContain(
+      "('hole', b'0', 5242884)",
+    );
   });
 
   test('a file alone is an archive of one; a link alone stays a link', async () => {
@@ -156,10 +185,24 @@ describe('what would lead outside', () => {
     ['through a link made before', [{ name: 'd', type: 'soft', link: '/w/outside' }, { name: 'd/evil' }], 'd/evil'],
     ['through a relative link made before', [{ name: 'd', type: 'soft', link: '../outside' }, { name: 'd/evil' }], 'd/evil'],
     ['through a link that stays inside', [{ name: 'real', type: 'directory' }, { name: 'd', type: 'soft', link: 'real' }, { name: 'd/evil' }], 'd/evil'],
-    ['a directory over a link', [{ name: 'd', type: 'soft', link: '/w/outside' }, { name: 'd', type: 'directory' }], 'd'],
+    [
+      'a directory over a link',
+      [
+        { name: 'd', type: 'soft', link: '/w/outside' },
+        { name: 'd', type: 'directory' },
+      ],
+      'd',
+    ],
     ['a hard link to what lies outside', [{ name: 'h', type: 'hard', link: '../secret' }], 'h'],
     ['a hard link by an absolute name', [{ name: 'h', type: 'hard', link: '/w/secret' }], 'h'],
-    ['a hard link through a link', [{ name: 'd', type: 'soft', link: '/w' }, { name: 'h', type: 'hard', link: 'd/secret' }], 'h'],
+    [
+      'a hard link through a link',
+      [
+        { name: 'd', type: 'soft', link: '/w' },
+        { name: 'h', type: 'hard', link: 'd/secret' },
+      ],
+      'h',
+    ],
     ['a link to itself', [{ name: 'd', type: 'soft', link: 'd' }, { name: 'd/evil' }], 'd/evil'],
   ];
   test.each(bad)('%s', async (_, entries, named) => {
@@ -169,13 +212,25 @@ describe('what would lead outside', () => {
     expect(['UNSAFE_ENTRY', 'NOT_A_DIRECTORY']).toContain(error.code);
     expect(error.details['entry'] ?? error.details['path']).toBe(named);
     expect(error.message).toContain(JSON.stringify(named));
-    expect(await inside(box, 'cat /w/dest/ok.txt; ls -A /w/outside; test -e /w/evil || test -e /evil || echo none; cat /w/secret; test -e /w/dest/after || echo stopped')).toBe('oknone\nsecret\nstopped\n');
+    expect(
+      await inside(
+        box,
+        'cat /w/dest/ok.txt; ls -A /w/outside; test -e /w/evil || test -e /evil || echo none; cat /w/secret; test -e /w/dest/after || echo stopped',
+      ),
+    ).toBe('oknone\nsecret\nstopped\n');
     expect(here('ls / /w 2>/dev/null || true')).toBe(before);
   });
 
   test('a link that a hard link names is linked itself, and never written through', async () => {
     await inside(box, 'rm -rf /w/dest /w/outside; mkdir -p /w/dest /w/outside; echo safe > /w/outside/file');
-    await box.files.uploadTree(archive([{ name: 's', type: 'soft', link: '/w/outside/file' }, { name: 'h', type: 'hard', link: 's' }, { name: 'h', body: 'new' }]), '/w/dest');
+    await box.files.uploadTree(
+      archive([
+        { name: 's', type: 'soft', link: '/w/outside/file' },
+        { name: 'h', type: 'hard', link: 's' },
+        { name: 'h', body: 'new' },
+      ]),
+      '/w/dest',
+    );
     expect(await inside(box, 'cat /w/outside/file /w/dest/h; test -L /w/dest/s && echo link')).toBe('safe\nnewlink\n');
   });
 
@@ -189,15 +244,30 @@ describe('what would lead outside', () => {
 describe('what replaces, and what is broken', () => {
   test('files and links replace files and links; never a directory', async () => {
     await inside(box, 'rm -rf /w/dest; mkdir -p /w/dest/dir; cd /w/dest; echo old > f; ln f keeps; ln -s /etc/passwd l; echo old > h');
-    await box.files.uploadTree(archive([{ name: 'f', body: 'new' }, { name: 'l', body: 'file' }, { name: 'h', type: 'hard', link: 'f' }, { name: 'keeps', type: 'soft', link: 'f' }]), '/w/dest');
+    await box.files.uploadTree(
+      archive([
+        { name: 'f', body: 'new' },
+        { name: 'l', body: 'file' },
+        { name: 'h', type: 'hard', link: 'f' },
+        { name: 'keeps', type: 'soft', link: 'f' },
+      ]),
+      '/w/dest',
+    );
     expect(await inside(box, 'cd /w/dest; cat f l h; busybox readlink keeps; busybox stat -c %h f; head -c 4 /etc/passwd')).toBe('newfilenewf\n2\nroot');
-    for (const entry of [{ name: 'dir', body: 'x' }, { name: 'dir', type: 'soft', link: 'x' }, { name: 'dir', type: 'hard', link: 'f' }] as const)
+    for (const entry of [
+      { name: 'dir', body: 'x' },
+      { name: 'dir', type: 'soft', link: 'x' },
+      { name: 'dir', type: 'hard', link: 'f' },
+    ] as const)
       expect(await refusal(box.files.uploadTree(archive([entry]), '/w/dest'))).toMatchObject({ code: 'IS_A_DIRECTORY', details: { path: 'dir' } });
     expect(await inside(box, 'ls -A /w/dest | tr "\\n" " "')).toBe('dir f h keeps l ');
   });
 
   test('a broken archive is called one, with what came before in place', async () => {
-    const whole = forgeTar([{ name: 'first', body: 'x' }, { name: 'second', body: 'y'.repeat(2_000) }]);
+    const whole = forgeTar([
+      { name: 'first', body: 'x' },
+      { name: 'second', body: 'y'.repeat(2_000) },
+    ]);
     const broken: [string, Buffer][] = [
       ['cut in a header', whole.subarray(0, 1_300)],
       ['cut in the content', whole.subarray(0, 2_000)],
@@ -236,7 +306,7 @@ describe('what replaces, and what is broken', () => {
     expect(report.omitted).toEqual([{ path: 'su', what: 'set-id' }]);
     expect(await inside(box, 'cd /w/plain; busybox stat -c "%n %a %u:%g" su f')).toBe('su 755 0:0\nf 644 0:0\n');
     await inside(box, 'chmod 4755 /w/plain/su');
-    await box.files.downloadTree('/w/plain', join(dir, 'back'), { owners: false });
+    await box.files.downloadTree('/w/plain', join(dir, 'back'));
     expect(statSync(join(dir, 'back/su')).mode & 0o6000).toBe(0);
   });
 

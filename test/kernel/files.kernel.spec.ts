@@ -61,7 +61,10 @@ describe('an upload by offset', () => {
     expect(await push(200, 500)).toBe(500);
     expect(await code(call('fileCommit', { session: 'up', totalBytes: 1_000 }))).toBe('INVALID_ARGUMENT');
     expect(await push(500, 1_000)).toBe(1_000);
-    const [first, second] = await Promise.all([call('fileCommit', { session: 'up', totalBytes: 1_000 }), call('fileCommit', { session: 'up', totalBytes: 1_000 })]);
+    const [first, second] = await Promise.all([
+      call('fileCommit', { session: 'up', totalBytes: 1_000 }),
+      call('fileCommit', { session: 'up', totalBytes: 1_000 }),
+    ]);
     expect(first.data).toEqual(second.data);
     expect((await call('fileCommit', { session: 'up', totalBytes: 1_000 })).data).toEqual(first.data);
     expect(first.data.entry?.size).toBe(1_000);
@@ -116,7 +119,8 @@ describe('a download by offset', () => {
   });
 
   test('what cannot be opened leaves no session', async () => {
-    for (let i = 0; i < 2 * FILES_LIMITS.sessionsPerSandbox; i += 1) expect(await code(open(`no-${i}`, { what: 'read', path: join(dir, 'nothing') }))).toBe('FILE_NOT_FOUND');
+    for (let i = 0; i < 2 * FILES_LIMITS.sessionsPerSandbox; i += 1)
+      expect(await code(open(`no-${i}`, { what: 'read', path: join(dir, 'nothing') }))).toBe('FILE_NOT_FOUND');
     expect(await code(call('filePull', { session: 'no-0', offset: 0, ack: 0 }))).toBe('FILE_SESSION_LOST');
   });
 });
@@ -207,7 +211,8 @@ print(len(found))`;
   test('a worker reads nothing of itself or of the agent for its caller', async () => {
     for (const path of ['/proc/self/mem', '/proc/self/environ', '/proc/self/exe', '/proc/1/mem', '/proc/1/environ', '/proc/1/exe', '/proc/1/root/etc/passwd'])
       expect(['PERMISSION_DENIED', 'FILE_NOT_FOUND'], path).toContain(await code(call('fileRead', { path })));
-    for (const path of ['/proc/self/fd/3', '/proc/self/fd/4']) expect(['NOT_REGULAR', 'FILE_NOT_FOUND'], path).toContain(await code(call('fileRead', { path })));
+    for (const path of ['/proc/self/fd/3', '/proc/self/fd/4'])
+      expect(['NOT_REGULAR', 'FILE_NOT_FOUND'], path).toContain(await code(call('fileRead', { path })));
   });
 
   test('nonsense ends a worker, and nothing else', async () => {

@@ -37,7 +37,8 @@ const hostTar = (from: string, to: string): void => {
 };
 
 /** Peak resident memory of the Edge since it was last reset, in MiB. */
-const edgePeakMiB = (host: TestPlatform): number => Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${host.platform.pids().edge}/status`, 'utf8'))?.[1]) / 1_024;
+const edgePeakMiB = (host: TestPlatform): number =>
+  Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${host.platform.pids().edge}/status`, 'utf8'))?.[1]) / 1_024;
 const resetPeak = (host: TestPlatform): void => writeFileSync(`/proc/${host.platform.pids().edge}/clear_refs`, '5');
 
 type Times = { readonly up: number; readonly down: number; readonly host: number };
@@ -57,43 +58,39 @@ const measure = async (box: Sandbox, work: string, source: string): Promise<Time
   return { up: median(times.up), down: median(times.down), host: median(times.host) };
 };
 
-await runBench(
-  'files',
-  { upGibVsTar: '', downGibVsTar: '', upSmallVsTar: '', downSmallVsTar: '' },
-  async (say) => {
-    const host = await startTestPlatform();
-    const dsec = await connect({ contextFile: host.platform.contextFile });
-    const work = mkdtempSync(join(tmpdir(), 'dsec-bench-files-'));
-    try {
-      const box = await dsec.runContainer({ image: 'small', memoryLimitMb: 2_048, cpuCoresLimit: 2 });
-      makeGib(join(work, 'gib'));
-      makeFiles(join(work, 'small'), SMALL_FILES);
-      resetPeak(host);
-      const gib = await measure(box, work, join(work, 'gib'));
-      say(`1 GiB: up ${Math.round(gib.up)} ms, down ${Math.round(gib.down)} ms, tar | tar ${Math.round(gib.host)} ms`);
-      const small = await measure(box, work, join(work, 'small'));
-      say(`${SMALL_FILES} files: up ${Math.round(small.up)} ms, down ${Math.round(small.down)} ms, tar | tar ${Math.round(small.host)} ms`);
-      makeFiles(join(work, 'many'), MANY_FILES);
-      const many = await timed(async () => {
-        await box.files.uploadTree(join(work, 'many'), '/w/many');
-        await box.files.downloadTree('/w/many', join(work, 'many-back'));
-      });
-      mkdirSync(join(work, 'sparse'));
-      execFileSync('truncate', ['-s', '2G', join(work, 'sparse/file')]);
-      const sparse = await timed(() => box.files.uploadTree(join(work, 'sparse'), '/w/sparse'));
-      return {
-        upGibVsTar: gib.up / gib.host,
-        downGibVsTar: gib.down / gib.host,
-        upSmallVsTar: small.up / small.host,
-        downSmallVsTar: small.down / small.host,
-        edgePeakRssMib: edgePeakMiB(host),
-        manyRoundTripSeconds: many.ms / 1_000,
-        sparseUpSeconds: sparse.ms / 1_000,
-      };
-    } finally {
-      await dsec.close();
-      await host.close();
-      rmSync(work, { recursive: true, force: true });
-    }
-  },
-);
+await runBench('files', { upGibVsTar: '', downGibVsTar: '', upSmallVsTar: '', downSmallVsTar: '' }, async (say) => {
+  const host = await startTestPlatform();
+  const dsec = await connect({ contextFile: host.platform.contextFile });
+  const work = mkdtempSync(join(tmpdir(), 'dsec-bench-files-'));
+  try {
+    const box = await dsec.runContainer({ image: 'small', memoryLimitMb: 2_048, cpuCoresLimit: 2 });
+    makeGib(join(work, 'gib'));
+    makeFiles(join(work, 'small'), SMALL_FILES);
+    resetPeak(host);
+    const gib = await measure(box, work, join(work, 'gib'));
+    say(`1 GiB: up ${Math.round(gib.up)} ms, down ${Math.round(gib.down)} ms, tar | tar ${Math.round(gib.host)} ms`);
+    const small = await measure(box, work, join(work, 'small'));
+    say(`${SMALL_FILES} files: up ${Math.round(small.up)} ms, down ${Math.round(small.down)} ms, tar | tar ${Math.round(small.host)} ms`);
+    makeFiles(join(work, 'many'), MANY_FILES);
+    const many = await timed(async () => {
+      await box.files.uploadTree(join(work, 'many'), '/w/many');
+      await box.files.downloadTree('/w/many', join(work, 'many-back'));
+    });
+    mkdirSync(join(work, 'sparse'));
+    execFileSync('truncate', ['-s', '2G', join(work, 'sparse/file')]);
+    const sparse = await timed(() => box.files.uploadTree(join(work, 'sparse'), '/w/sparse'));
+    return {
+      upGibVsTar: gib.up / gib.host,
+      downGibVsTar: gib.down / gib.host,
+      upSmallVsTar: small.up / small.host,
+      downSmallVsTar: small.down / small.host,
+      edgePeakRssMib: edgePeakMiB(host),
+      manyRoundTripSeconds: many.ms / 1_000,
+      sparseUpSeconds: sparse.ms / 1_000,
+    };
+  } finally {
+    await dsec.close();
+    await host.close();
+    rmSync(work, { recursive: true, force: true });
+  }
+});
