@@ -31,7 +31,7 @@ export const refusal = async (work: Promise<unknown>): Promise<DsecError> => {
 };
 
 /** One line for each thing below a directory: everything that a copy may lose, by busybox, which sandbox and host both have. */
-export const MANIFEST = String.raw`find . -mindepth 1 -exec busybox stat -c '%n|%F|%a|%u:%g|%h|%N|%y|%s' {} + | sort`;
+export const MANIFEST = `find . -mindepth 1 -exec busybox stat -c '%n|%F|%a|%u:%g|%h|%N|%y|%s' {} + | sort`;
 
 /** Runs a script in a sandbox as its root; its output. */
 export const inside = async (box: Sandbox, script: string): Promise<string> => {
