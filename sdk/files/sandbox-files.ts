@@ -129,7 +129,10 @@ export class SandboxFiles {
     return (await this.#call('fileRemove', request, { signal, giveUpAfterMs: SDK_FILE_LIMITS.slowCallMs })).data.removed;
   }
 
-  /** What happens in a directory, or to a file, from the moment this resolves. */
+  /**
+   * What happens in a directory, or to a file, from the moment this resolves. `recursive`: below it too; of what is made in a new directory
+   * before its own watch stands, that which is still there is told as created.
+   */
   watch(path: SandboxPath, { recursive, ...options }: FileCallOptions & { readonly recursive?: boolean | undefined } = {}): Promise<FileWatch> {
     return FileWatch.open(this.#target, { what: 'watch', path: wirePath(path), ...given({ recursive }) }, options);
   }
