@@ -58,9 +58,12 @@ export const ERRORS = {
   PERMISSION_DENIED: row('agent', 'never', 'not_applied', 403, 4),
   UNSAFE_ENTRY: row('agent', 'never', 'unknown', 400, 2),
   BAD_ARCHIVE: row('agent', 'never', 'unknown', 400, 2),
+  CONNECTION_LOST: row('infra', 'later', 'unknown', 502, 10),
+  CONNECTION_BROKEN: row('environment', 'later', 'unknown', 502, 9),
   FILE_SESSION_LOST: row('infra', 'later', 'unknown', 410, 10),
   FILE_FAILED: row('environment', 'never', 'unknown', 500, 9),
   // what state it is in
+  PORT_CLOSED: row('agent', 'later', 'not_applied', 502, 6),
   INVALID_STATE: row('agent', 'never', 'not_applied', 409, 6),
   SUPERSEDED: row('agent', 'never', 'not_applied', 409, 6),
   SANDBOX_ENDED: row('agent', 'never', 'not_applied', 410, 6),

@@ -92,3 +92,20 @@ export const FILE_LIMITS = {
   /** A session of which nothing is asked for this long is closed. */
   sessionIdleMs: 60_000,
 } as const;
+
+export const PORT_LIMITS = {
+  /** One long poll; the client asks again. */
+  longPollMs: 20_000,
+  /** `sun_path` with its terminator is 108 bytes. */
+  socketPathBytes: 107,
+  pathLength: 16_384,
+  /** Node's HTTP parser takes 16 KiB of headers by default; four times that, in at most so many lines. */
+  headerBytes: 65_536,
+  headerCount: 200,
+  /** An exchange of which nothing is asked for this long is ended. */
+  idleMs: 60_000,
+  /** Bytes of an answer that are held for a client which has not confirmed them: four chunks under way. */
+  windowBytes: 1_048_576,
+  /** Exchanges of one sandbox at once. */
+  exchanges: 128,
+} as const;

@@ -71,6 +71,9 @@ export const SDK_LIMITS = {
   shellBreakTries: 20,
   shellBreakPauseMs: 100,
 
+  /** A connection to a server inside, from the call to its bytes. */
+  dialTimeoutMs: 30_000,
+
   /** Answers of `read` asked for ahead of the reader. */
   readAhead: 4,
   /** Pauses between offers of stdin that nothing was taken of. */

@@ -1,9 +1,11 @@
 /** A handle to one sandbox: commands in it and its life cycle. Holds no connection state of its own. @paper §2.1 §2.3 */
 import type { Decision } from '#bus/api/schema.ts';
+import type { Duplex } from 'node:stream';
 import { invalid } from '#bus/envelope.ts';
 import { DsecError } from '#bus/errors.ts';
 import { type ClientKey, ExecId, type SandboxId, parseSandboxId } from '#bus/ids.ts';
 import { SPEC_LIMITS } from '#bus/limits.ts';
+import type { PortTarget } from '#bus/op/ports.ts';
 import type { ExecView } from '#bus/op/schema.ts';
 import type { SandboxState, SandboxStatus } from '#bus/sandbox/state.ts';
 import type { DurationMs } from '#bus/units.ts';
@@ -13,6 +15,8 @@ import { type ExecOptions, type StartOptions, execOrder, startOrder } from './ex
 import type { ExecResult } from './exec/exec-result.ts';
 import { SandboxFiles } from './files/sandbox-files.ts';
 import type { WaitOptions } from './run-options.ts';
+import { type FetchInit, fetchInside } from './ports/fetch.ts';
+import { PortConnection } from './ports/port-connection.ts';
 import type { Session } from './session.ts';
 import { SHELL_ARGV } from './shell/script.ts';
 import { Shell } from './shell/shell.ts';
@@ -86,6 +90,19 @@ export class Sandbox {
       const order = startOrder({ argv: SHELL_ARGV }, { ...options, stdin: 'open', onFull: 'roll' });
       return new Shell(await startCommand(this.#session, this.id, order), this.#session.clock);
     });
+  }
+
+  /**
+   * Sends an HTTP request to a server inside: at a port of the sandbox's loopback, or at the path of a unix socket. PORT_CLOSED when
+   * nothing listens there, CONNECTION_BROKEN when the server broke off, DEADLINE_EXCEEDED after `timeoutMs`. Never sent twice.
+   */
+  fetch(target: PortTarget, path: string, init: FetchInit = {}): Promise<Response> {
+    return this.#checked(() => fetchInside(this.#session, this.id, target, path, init));
+  }
+
+  /** Connects to a server inside and leaves its bytes alone: a stream in both directions. */
+  connectPort(target: PortTarget, options: { readonly signal?: AbortSignal | undefined } = {}): Promise<Duplex> {
+    return this.#checked(() => PortConnection.open(this.#session, this.id, target, options.signal));
   }
 
   /** A handle to a command that runs or has run here. Asks nobody: an unknown id shows at the first use. */

@@ -9,6 +9,7 @@ import { EXEC_LIMITS, SPEC_LIMITS, WIRE_LIMITS } from '../limits.ts';
 import { Env, GuestPath, InitUser } from '../sandbox/spec.ts';
 import { DurationMs, TimestampMs } from '../units.ts';
 import { FILE_OPS } from './files.ts';
+import { PORT_OPS } from './ports.ts';
 
 const v = z.literal(1);
 const argument = z
@@ -163,7 +164,7 @@ const EXEC_OPS = {
 } as const satisfies Record<string, { request: z.ZodType; response: z.ZodType }>;
 export type ExecOpName = keyof typeof EXEC_OPS;
 
-export const OPS = { ...EXEC_OPS, ...FILE_OPS } as const;
+export const OPS = { ...EXEC_OPS, ...FILE_OPS, ...PORT_OPS } as const;
 
 export type OpName = keyof typeof OPS;
 export type OpRequest<O extends OpName> = z.input<(typeof OPS)[O]['request']>;

@@ -167,10 +167,10 @@ static void on_ready(struct source *source, uint32_t events)
 
 static void drop_oldest_beyond_limit(void)
 {
-	int count = 0;
+	int edges = 0, newcomers = 0;
 	for (struct connection *at = connections, *next; at; at = next) {
 		next = at->next;
-		if (++count > CONNECTIONS_MAX)
+		if (at->listening ? ++edges > CONNECTIONS_MAX : ++newcomers > NEWCOMERS_MAX)
 			drop(at);
 	}
 }

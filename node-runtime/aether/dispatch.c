@@ -1,10 +1,13 @@
 #include "dispatch.h"
 
 #include "command.h"
+#include "dial.h"
 #include "files_worker.h"
 #include "life.h"
 #include "request.h"
 #include "wire.h"
+
+#include <fcntl.h>
 
 static int take_start(connection_serial from, const struct frame_header *header, const uint8_t *body)
 {
@@ -73,6 +76,19 @@ static int take_files(connection_serial from, const struct frame_header *header,
 	return 0;
 }
 
+/* The socket leaves the frames' hands: what comes on it from now on is another protocol's. */
+static int take_dial(connection_serial from, const struct frame_header *header, const uint8_t *body)
+{
+	struct dial_request request;
+	if (request_parse_dial(body, header->length, &request) < 0)
+		return -1;
+	int socket = fcntl(connection_socket(from), F_DUPFD_CLOEXEC, 0);
+	if (socket >= 0)
+		dial_start(socket, header->id, &request);
+	connection_leave(from);
+	return 0;
+}
+
 static int take_query(connection_serial from, const struct frame_header *header, const uint8_t *body)
 {
 	const char *exec;
@@ -102,6 +118,8 @@ int dispatch_frame(connection_serial from, const struct frame_header *header, co
 		return take_resize(from, header, body);
 	case FRAME_WINDOW:
 		return take_window(from, header, body);
+	case FRAME_DIAL:
+		return take_dial(from, header, body);
 	case FRAME_LIFE:
 		return take_life(from, header, body);
 	case FRAME_FILES:

@@ -9,6 +9,8 @@ enum {
 	COMMANDS_MAX = 1024,
 	/* Edges connected at once: one, and its successor while the old one dies. The oldest is dropped beyond. */
 	CONNECTIONS_MAX = 8,
+	/* Connections that have said nothing yet: as many as an Edge may open at one moment for files and ports. */
+	NEWCOMERS_MAX = 256,
 	/* A connection with this much unsent is not asked for more and gets no unasked frames. */
 	SEND_PAUSE_BYTES = 16 * 1024,
 	/* The answers that are still owed then (one per live command, 112 bytes at most) fit on top. */
@@ -28,6 +30,16 @@ enum {
 	START_LIMIT_MS = 10 * 1000,
 	/* After a tree was killed, how long the end waits for the last of it to be gone. */
 	TREE_GONE_LIMIT_MS = 2000,
+	/* Connections of the Edge to servers inside, at once: six descriptors each. */
+	RELAYS_MAX = 256,
+	/* Those on their way, and how long one may take: the loopback answers at once, a full backlog does not. */
+	DIALS_MAX = 256,
+	DIAL_LIMIT_MS = 10 * 1000,
+	/* Capacity of a pipe, and how often one direction is served before others have their turn. */
+	RELAY_BYTES = 64 * 1024,
+	RELAY_ROUNDS_MAX = 8,
+	/* Between two looks for an Edge that has left while the server inside did not read. */
+	RELAY_LOOK_MS = 30 * 1000,
 	/* Between two tries to remove a cgroup whose last process is still leaving the CPU. */
 	TREE_LEAVING_RETRY_MS = 5,
 	/* An exit record that found no space is written again this much later. */

@@ -7,10 +7,12 @@
  */
 #include "command_state.h"
 #include "confine.h"
+#include "dial.h"
 #include "life.h"
 #include "limits.h"
 #include "loop.h"
 #include "oom.h"
+#include "relay.h"
 #include "seccomp.h"
 #include "spawn.h"
 #include "tree.h"
@@ -121,6 +123,12 @@ static void tell_ready(int problem)
 	close(READY_FD);
 }
 
+/* Of two waits, -1 being for ever. */
+static int sooner(int left_ms, int right_ms)
+{
+	return right_ms >= 0 && (left_ms < 0 || right_ms < left_ms) ? right_ms : left_ms;
+}
+
 int main(int argc, char **argv)
 {
 	if (set_up(argc, argv) < 0) {
@@ -129,7 +137,7 @@ int main(int argc, char **argv)
 	}
 	tell_ready(0);
 	for (;;) {
-		int timeout_ms = commands_tick();
+		int timeout_ms = sooner(sooner(commands_tick(), dials_tick()), relays_tick());
 		if (connections_flush())
 			timeout_ms = 0;
 		loop_settle();

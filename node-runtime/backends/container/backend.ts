@@ -13,10 +13,12 @@ import { EXPIRY_REASONS, type SandboxState } from '#bus/sandbox/state.ts';
 import type { Clock } from '#actors/ports/clock.ts';
 import type { SandboxBackend } from '#actors/ports/sandbox-backend.ts';
 import { isFileOp } from '#bus/op/files.ts';
+import { isPortOp } from '#bus/op/ports.ts';
 import type { ExecOpName, OpParsed } from '#bus/op/schema.ts';
 import { Chronus } from '../../chronus/chronus.ts';
 import { FileService } from '../../files/service.ts';
 import { SessionBudget } from '../../files/sessions.ts';
+import { PortService } from '../../ports/service.ts';
 import type { LauncherClient } from '../../launcher/client.ts';
 import type { OpHandler } from '../../roles/edge/ops.ts';
 import type { Log } from '../../log/log.ts';
@@ -44,7 +46,14 @@ export type ContainerBackendOptions = {
   readonly log: Log;
 };
 
-type Live = { readonly chronus: Chronus; readonly files: FileService; readonly gone: Promise<WireError>; activityAt: number; hardEndAt: number };
+type Live = {
+  readonly chronus: Chronus;
+  readonly files: FileService;
+  readonly ports: PortService;
+  readonly gone: Promise<WireError>;
+  activityAt: number;
+  hardEndAt: number;
+};
 
 export class ContainerBackend implements SandboxBackend {
   readonly #o: ContainerBackendOptions;
@@ -106,6 +115,7 @@ export class ContainerBackend implements SandboxBackend {
       signal.addEventListener('abort', () => resolve(null), { once: true });
       void attached.gone.then((error) => {
         attached.files.close();
+        attached.ports.close();
         if (this.#live.get(sandbox.id) === attached) this.#live.delete(sandbox.id);
         resolve(signal.aborted ? null : error);
       });
@@ -118,10 +128,10 @@ export class ContainerBackend implements SandboxBackend {
     return attached && 'gone' in attached ? attached.chronus : undefined;
   }
 
-  /** What answers operations on a live sandbox: commands and files. */
+  /** What answers operations on a live sandbox: commands, files, ports. */
   async handler(id: SandboxId): Promise<OpHandler | undefined> {
     const attached = this.#live.get(id) ?? (await this.#attaching.get(id));
-    return attached && 'gone' in attached ? handlerOf(attached.chronus, attached.files) : undefined;
+    return attached && 'gone' in attached ? handlerOf(attached.chronus, attached) : undefined;
   }
 
   /** What still answers about a sandbox that has ended: its commands. */
@@ -160,6 +170,7 @@ export class ContainerBackend implements SandboxBackend {
     await launcher.destroy({ id, upper: join(dir, 'upper'), work: join(dir, 'work'), disk: join(dir, DISK), socket: this.#socket(id) });
     this.#live.get(id)?.chronus.end();
     this.#live.get(id)?.files.close();
+    this.#live.get(id)?.ports.close();
     this.#live.delete(id);
   }
 
@@ -186,9 +197,10 @@ export class ContainerBackend implements SandboxBackend {
   }
 
   close(): void {
-    for (const { chronus, files } of this.#live.values()) {
+    for (const { chronus, files, ports } of this.#live.values()) {
       chronus.close();
       files.close();
+      ports.close();
     }
     this.#live.clear();
   }
@@ -218,7 +230,8 @@ export class ContainerBackend implements SandboxBackend {
       () => lost(goneError(sandbox)),
     );
     if (!(await chronus.attach())) return goneError(sandbox);
-    live = { chronus, files: this.#newFiles(sandbox, onActivity), gone, activityAt: this.#o.clock.now(), hardEndAt: 0 };
+    const ports = new PortService({ socketPath: this.#socket(sandbox.id), clock: this.#o.clock, onActivity });
+    live = { chronus, files: this.#newFiles(sandbox, onActivity), ports, gone, activityAt: this.#o.clock.now(), hardEndAt: 0 };
     this.#live.set(sandbox.id, live);
     await this.#setHardEnd(live, this.#states.get(sandbox.id) ?? sandbox); // it may have changed while nobody was connected
     return live;
@@ -285,12 +298,12 @@ export class ContainerBackend implements SandboxBackend {
 /** When the agent ends it, should no Edge have done so. */
 const hardEndOf = ({ totalDeadlineAt }: SandboxState): number => totalDeadlineAt + CONTAINER_LIMITS.hardLifeGraceMs;
 
-/** Operations on files go to the file service, all others to Chronus. */
-const handlerOf = (chronus: Chronus, files: FileService | undefined): OpHandler => ({
+/** Operations on files and ports go to their services, which end with the sandbox; all others to Chronus. */
+const handlerOf = (chronus: Chronus, live: Pick<Live, 'files' | 'ports'> | undefined): OpHandler => ({
   handle: (op, request, body) => {
-    if (!isFileOp(op)) return chronus.handle(op as ExecOpName, request as OpParsed<ExecOpName>, body);
-    if (!files) throw DsecError.of('SANDBOX_ENDED', 'the sandbox has ended, and its files with it; create a new one');
-    return files.handle(op, request as OpParsed<typeof op>, body);
+    if (!isFileOp(op) && !isPortOp(op)) return chronus.handle(op as ExecOpName, request as OpParsed<ExecOpName>, body);
+    if (!live) throw DsecError.of('SANDBOX_ENDED', 'the sandbox has ended, and its files and servers with it; create a new one');
+    return isFileOp(op) ? live.files.handle(op, request as OpParsed<typeof op>, body) : live.ports.handle(op, request as OpParsed<typeof op>, body);
   },
 });
 
