@@ -8,6 +8,7 @@ import { join, resolve } from 'node:path';
 import { z } from 'zod';
 import { DsecError } from '#bus/errors.ts';
 import { EdgeName, ProjectName, type Shard } from '#bus/ids.ts';
+import { EXEC_LIMITS } from '#bus/limits.ts';
 import { SPEC_LIMITS } from '#bus/limits.ts';
 import { LOG_LEVELS } from './log/log.ts';
 
@@ -39,6 +40,8 @@ export const Config = z.strictObject({
   busSyncIntervalMs: z.number().int().min(0).max(600_000).default(1_000),
   /** How long the bus drops a repeated message by itself. Saves work; nothing that is promised rests on it. */
   busDuplicateWindowMs: z.number().int().min(100).max(600_000).optional(),
+  /** How long output of ended commands is kept, in milliseconds; afterwards a reader is told OUTPUT_EXPIRED. */
+  outputRetentionMs: z.number().int().min(100).max(7 * 24 * 3_600_000).default(EXEC_LIMITS.outputRetentionMs),
   logLevel: z.enum(LOG_LEVELS).default('info'),
   /** Most sandboxes on this node; the default is what memory and descriptors allow, at most 4,096. */
   maxSandboxes: z.number().int().min(1).max(65_000).optional(),

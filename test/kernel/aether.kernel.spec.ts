@@ -316,6 +316,17 @@ test('processes beyond the sandbox’s limit are refused to the command, and the
   await stand.stop();
 });
 
+test('a life is moved while it runs, later and earlier', async () => {
+  const stand = await startAether({ lifeSeconds: 2 });
+  const edge = await Edge.connect(stand);
+  await edge.client.setLife(600);
+  expect((await edge.run(shell('sleep 2.5; echo past the old end'))).waitStatus).toBe(0);
+  await edge.client.setLife(1);
+  await stand.ended;
+  expect(await edge.closed).toBeInstanceOf(Error);
+  await stand.stop();
+});
+
 test('a life that is over ends the sandbox, Edge or no Edge', async () => {
   const stand = await startAether({ lifeSeconds: 1 });
   const edge = await Edge.connect(stand);

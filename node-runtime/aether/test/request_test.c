@@ -82,6 +82,47 @@ static void signals_are_checked(void)
 	CHECK(request_parse_signal((const uint8_t *)zero, sizeof zero, &request) < 0);
 }
 
+static void terminals_and_logs_are_asked_for(void)
+{
+#define START "exec=" EXEC "\0stdin=none\0timeoutMs=0\0limitStdout=1\0limitStderr=1\0"
+	static const char whole[] = START "hold=1\0roll=0\0rows=24\0columns=80\0arg=sh\0\0", plain[] = START "arg=sh\0\0", half[] = START "rows=24\0arg=sh\0\0",
+			  zero[] = START "rows=0\0columns=80\0arg=sh\0\0";
+#undef START
+	struct start_request request;
+	CHECK(parse_start(whole, sizeof whole - 1, &request) == 0 && request.hold && !request.roll && request.rows == 24 && request.columns == 80);
+	CHECK(parse_start(plain, sizeof plain - 1, &request) == 0 && !request.hold && request.rows == 0);
+	CHECK(parse_start(half, sizeof half - 1, &request) < 0 && parse_start(zero, sizeof zero - 1, &request) < 0);
+}
+
+static void trees_since_the_input(void)
+{
+	static const char since[] = "exec=" EXEC "\0signal=9\0tree=1\0sinceInput=1", leader[] = "exec=" EXEC "\0signal=9\0tree=0\0sinceInput=1";
+	struct signal_request request;
+	CHECK(request_parse_signal((const uint8_t *)since, sizeof since, &request) == 0 && request.since_input);
+	CHECK(request_parse_signal((const uint8_t *)leader, sizeof leader, &request) < 0);
+}
+
+static void windows_lives_and_ports(void)
+{
+	static const char window[] = "exec=" EXEC "\0err=1\0discard=77\0hold=0", size[] = "exec=" EXEC "\0rows=1\0columns=65535", huge[] = "exec=" EXEC "\0rows=1\0columns=65536",
+			  life[] = "seconds=60", ages[] = "seconds=99999999999", port[] = "port=8080", zero[] = "port=0", local[] = "unix=/run/x", relative[] = "unix=x";
+	struct window_request asked;
+	struct resize_request resize;
+	struct dial_request dial;
+	uint64_t seconds;
+	char far[128] = "unix=/";
+	memset(far + 6, 'x', 110);
+	CHECK(request_parse_window((const uint8_t *)window, sizeof window, &asked) == 0 && asked.is_err && !asked.hold && asked.discard == 77);
+	CHECK(request_parse_resize((const uint8_t *)size, sizeof size, &resize) == 0 && resize.rows == 1 && resize.columns == 65535);
+	CHECK(request_parse_resize((const uint8_t *)huge, sizeof huge, &resize) < 0);
+	CHECK(request_parse_life((const uint8_t *)life, sizeof life, &seconds) == 0 && seconds == 60);
+	CHECK(request_parse_life((const uint8_t *)ages, sizeof ages, &seconds) < 0);
+	CHECK(request_parse_dial((const uint8_t *)port, sizeof port, &dial) == 0 && dial.port == 8080 && !dial.path);
+	CHECK(request_parse_dial((const uint8_t *)local, sizeof local, &dial) == 0 && strcmp(dial.path, "/run/x") == 0);
+	CHECK(request_parse_dial((const uint8_t *)zero, sizeof zero, &dial) < 0 && request_parse_dial((const uint8_t *)relative, sizeof relative, &dial) < 0);
+	CHECK(request_parse_dial((const uint8_t *)far, strlen(far) + 1, &dial) < 0);
+}
+
 /* Bodies on the heap, so that the address sanitizer sees one byte too far. */
 static void mutations_stay_inside(void)
 {
@@ -98,11 +139,17 @@ static void mutations_stay_inside(void)
 		struct start_request start;
 		struct stdin_request input;
 		struct signal_request signal;
+		struct window_request window;
+		struct resize_request resize;
+		struct dial_request dial;
 		const char *exec;
 		(void)request_parse_start(body, length, &start);
 		(void)request_parse_stdin(body, length, &input);
 		(void)request_parse_signal(body, length, &signal);
 		(void)request_parse_query(body, length, &exec);
+		(void)request_parse_window(body, length, &window);
+		(void)request_parse_resize(body, length, &resize);
+		(void)request_parse_dial(body, length, &dial);
 		free(body);
 	}
 }
@@ -110,6 +157,11 @@ static void mutations_stay_inside(void)
 static void numbers(void)
 {
 	uint64_t value;
+	char text[21];
+	number_write(text, 0);
+	CHECK(strcmp(text, "0") == 0);
+	number_write(text, UINT64_MAX);
+	CHECK(strcmp(text, "18446744073709551615") == 0);
 	CHECK(strcmp(number_read("42 rest", 100, &value), " rest") == 0 && value == 42);
 	CHECK(number_read("99", 100, &value) && value == 99);
 	CHECK(!number_read("100", 100, &value));
@@ -125,6 +177,9 @@ int main(void)
 	RUN(exec_ids);
 	RUN(stdin_is_taken);
 	RUN(signals_are_checked);
+	RUN(terminals_and_logs_are_asked_for);
+	RUN(trees_since_the_input);
+	RUN(windows_lives_and_ports);
 	RUN(mutations_stay_inside);
 	RUN(numbers);
 	return 0;

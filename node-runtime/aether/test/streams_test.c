@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -105,6 +106,73 @@ static void drain_takes_what_is_there(void)
 	forget_log(".err");
 }
 
+static int is_watched(const struct output *output)
+{
+	return output->pipe.events != 0;
+}
+
+static void a_held_log_waits_for_its_reader(void)
+{
+	struct output output = open_output(4);
+	output.hold = output.was_held = 1;
+	CHECK(loop_watch(&output.pipe, EPOLLIN) == 0);
+	CHECK(write(ends[1], "123456789", 9) == 9);
+	CHECK(output_pump(&output, directory_fd, EXEC, ".err") == PUMP_MORE && output.total == 4 && output.stored == 4);
+	CHECK(output_pump(&output, directory_fd, EXEC, ".err") == PUMP_HELD && !is_watched(&output));
+	output_set_window(&output, 3, 1);
+	CHECK(is_watched(&output) && output_pump(&output, directory_fd, EXEC, ".err") == PUMP_MORE && output.stored == 7 && output.discarded == 3);
+	output_set_window(&output, 1, 1); /* a late repetition takes nothing back */
+	CHECK(output.discarded == 3 && output_pump(&output, directory_fd, EXEC, ".err") == PUMP_HELD);
+	output_set_window(&output, 99, 1); /* nobody has read what is not there */
+	CHECK(output.discarded == 7);
+	close(ends[1]);
+	CHECK(output_pump(&output, directory_fd, EXEC, ".err") == PUMP_MORE && output.total == 9);
+	CHECK(output_pump(&output, directory_fd, EXEC, ".err") == PUMP_CLOSED && output.drop == DROP_NONE && log_size(".err") == 9);
+	output_close(&output);
+	forget_log(".err");
+}
+
+static void a_log_that_is_let_go_is_cut(void)
+{
+	struct output output = open_output(4);
+	output.hold = output.was_held = 1;
+	CHECK(write(ends[1], "123456", 6) == 6 && output_pump(&output, directory_fd, EXEC, ".err") == PUMP_MORE);
+	CHECK(output_drain(&output, directory_fd, EXEC, ".err") == 1 && output_is_due(&output, directory_fd, EXEC, ".err"));
+	output_set_window(&output, 0, 0);
+	CHECK(!output_is_due(&output, directory_fd, EXEC, ".err"));
+	CHECK(output.total == 6 && output.stored == 4 && output.drop == DROP_RELEASED);
+	output_set_window(&output, 4, 1); /* too late: there would be a hole */
+	CHECK(write(ends[1], "7", 1) == 1 && output_pump(&output, directory_fd, EXEC, ".err") == PUMP_MORE && output.stored == 4);
+	close(ends[1]);
+	output_close(&output);
+	forget_log(".err");
+}
+
+static void a_held_pipe_without_a_writer_is_over(void)
+{
+	struct output output = open_output(2);
+	output.hold = output.was_held = 1;
+	CHECK(write(ends[1], "12", 2) == 2 && output_pump(&output, directory_fd, EXEC, ".err") == PUMP_MORE);
+	CHECK(output_pump(&output, directory_fd, EXEC, ".err") == PUMP_HELD);
+	close(ends[1]);
+	CHECK(output_pump(&output, directory_fd, EXEC, ".err") == PUMP_CLOSED);
+	output_close(&output);
+	forget_log(".err");
+}
+
+static void a_rolling_log_keeps_the_newest(void)
+{
+	struct output output = open_output(4);
+	output.roll = 1;
+	CHECK(write(ends[1], "123456789", 9) == 9);
+	while (output_pump(&output, directory_fd, EXEC, ".err") == PUMP_MORE)
+		CHECK(output.stored - output.discarded <= 4);
+	CHECK(output.total == 9 && output.stored == 9 && output.discarded == 5 && output.drop == DROP_NONE && log_size(".err") == 9);
+	close(ends[1]);
+	output_close(&output);
+	forget_log(".err");
+}
+
 static void logs_are_made_once(void)
 {
 	int fd = output_make_log(directory_fd, EXEC, ".out");
@@ -191,6 +259,10 @@ int main(void)
 	RUN(nothing_is_kept_at_a_cap_of_zero);
 	RUN(full_disk_is_truncation);
 	RUN(drain_takes_what_is_there);
+	RUN(a_held_log_waits_for_its_reader);
+	RUN(a_log_that_is_let_go_is_cut);
+	RUN(a_held_pipe_without_a_writer_is_over);
+	RUN(a_rolling_log_keeps_the_newest);
 	RUN(logs_are_made_once);
 	RUN(input_has_offsets);
 	RUN(input_waits_for_its_reader);

@@ -42,6 +42,8 @@ export type ContainerBackendOptions = {
   readonly launcher: () => Promise<LauncherClient>;
   readonly images: ImageMounts;
   readonly disks: Pick<DiskTemplates, 'pathFor'>;
+  /** How long output of ended commands is kept. */
+  readonly outputRetentionMs: number;
   readonly clock: Clock;
   readonly log: Log;
 };
@@ -272,6 +274,7 @@ export class ContainerBackend implements SandboxBackend {
       clock: this.#o.clock,
       onActivity,
       onLost,
+      outputRetentionMs: this.#o.outputRetentionMs,
       isExpired: () => this.#isExpired(sandbox),
     });
   }

@@ -47,6 +47,7 @@ export const openNode = (config: Config, generation: number, clock: Clock, log: 
           launcher: () => launcher.get(),
           images,
           disks: new DiskTemplates(paths.disks),
+          outputRetentionMs: config.outputRetentionMs,
           clock,
           log,
         }),

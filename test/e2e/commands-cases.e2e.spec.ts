@@ -1,0 +1,343 @@
+/** What users of other sandboxes reported about commands, as it has to be here: through the SDK, against a whole platform. */
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { cgroupNameOf } from '#runtime/config.ts';
+import { buildLayer } from '#runtime/images/mod.ts';
+import { projectRoot } from '#runtime/project-root.ts';
+import { connect, type DsecClient, DsecError, type ExecResult, type Sandbox } from '#sdk/mod.ts';
+import { copyProgram } from '#test/helpers/dynamic-programs.ts';
+import { makeBusyboxRoot, startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
+
+let host: TestPlatform;
+let dsec: DsecClient;
+let box: Sandbox;
+
+beforeAll(async () => {
+  host = await startTestPlatform();
+  const root = join(host.dir, 'with-gnu');
+  makeBusyboxRoot(root);
+  copyProgram(root, '/bin/bash');
+  for (const program of ['head', 'tr', 'nohup']) copyProgram(root, `/usr/bin/${program}`, `/usr/local/bin/${program}`);
+  await buildLayer(host.store, { name: 'with-gnu', kind: 'base', source: { type: 'directory', path: root } });
+  dsec = await connect({ contextFile: host.platform.contextFile });
+  box = await dsec.runContainer({ image: 'with-gnu', pidsLimit: 1_000 });
+});
+afterAll(async () => {
+  await dsec?.close();
+  await host?.close();
+});
+
+const MIB = 1024 * 1024;
+const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
+const timed = async <T>(work: Promise<T>): Promise<{ readonly ms: number; readonly value: T }> => {
+  const startedAt = performance.now();
+  const value = await work;
+  return { ms: performance.now() - startedAt, value };
+};
+/** How many processes of the sandbox have a command line that matches. */
+const count = async (pattern: string): Promise<number> => {
+  const { stdout } = await box.runShell(`for f in /proc/[0-9]*/cmdline; do tr '\\0' ' ' <$f; echo; done 2>/dev/null | grep -c '${pattern}'`);
+  return Number(stdout);
+};
+const inParallel = async <T>(width: number, times: number, work: (index: number) => Promise<T>): Promise<T[]> => {
+  const results: T[] = [];
+  let next = 0;
+  const worker = async (): Promise<void> => {
+    while (next < times) results.push(await work(next++));
+  };
+  await Promise.all(Array.from({ length: width }, worker));
+  return results;
+};
+
+describe('C01: a child in the background does not hold the call', () => {
+  test.each([
+    ['a', 'sleep 60.1 & echo started', 'sleep 60[.]1'],
+    ['b', 'nohup sleep 60.2 & echo started', 'sleep 60[.]2'],
+    ['c', '(setsid sleep 60.3 &); echo started', 'sleep 60[.]3'],
+  ])('%s, three times in one sandbox', async (_, script, child) => {
+    for (let round = 1; round <= 3; round += 1) {
+      const { ms, value } = await timed(box.exec(['sh', '-c', script]));
+      expect(ms).toBeLessThan(2_000);
+      expect(value).toMatchObject({ exitCode: 0, reason: 'exited', pipesOpen: true });
+      expect(value.stdout).toMatch(/^started\n/);
+      expect(await count(child)).toBe(round);
+    }
+  });
+
+  test('d: what it prints later is its own command’s, and nobody else’s', async () => {
+    const { ms, value } = await timed(box.exec(['sh', '-c', '(sleep 1; echo late) & echo started']));
+    expect(ms).toBeLessThan(900);
+    expect(value.stdout).toBe('started\n');
+    const others = Promise.all(Array.from({ length: 10 }, (_, i) => box.runShell(`sleep 0.${i}5; echo other`)));
+    expect(await box.attach(value.execId).stdout.with({ until: 'pipe' }).string()).toBe('started\nlate\n');
+    expect(new Set((await others).map(({ stdout }) => stdout))).toEqual(new Set(['other\n']));
+    expect((await box.attach(value.execId).view()).pipesOpen).toBe(false);
+  });
+
+  test('stop ends all of them', async () => {
+    await using other = await dsec.runContainer({ image: 'with-gnu' });
+    await other.runShell('sleep 60.4 & nohup sleep 60.4 & (setsid sleep 60.4 &)');
+    await other.stop();
+    const left = await promisify(execFile)('pgrep', ['-fxc', 'sleep 60.4']).catch((error: { stdout: string }) => error);
+    expect(left.stdout).toBe('0\n');
+  });
+});
+
+test('C02: a time-out ends the tree, keeps the output, and is a reason of its own', async () => {
+  const older = await box.runShell('sleep 4444 & echo');
+  const script = 'trap "" TERM; echo partial; (exec sleep 98761) & setsid sleep 98762 & sleep 98763';
+  const { ms, value } = await timed(box.exec(['sh', '-c', script], { timeoutMs: 2_000 }));
+  expect(ms).toBeGreaterThan(1_990);
+  expect(ms).toBeLessThan(5_000);
+  expect(value).toMatchObject({ reason: 'timeout', stdout: 'partial\n', fault: 'agent', ok: false });
+  expect(await count('sleep 9876[1-3]')).toBe(0);
+  expect(await count('sleep 444[4]')).toBe(1);
+  expect((await timed(box.exec(['true']))).ms).toBeLessThan(2_000);
+  await box.attach(older.execId).kill();
+  expect(await count('sleep 444[4]')).toBe(0);
+});
+
+describe('C04: large output', () => {
+  const SEQ_BYTES = 1_288_895;
+  const SEQ_SHA256 = '5af7b95208fdcff454bab3f5eddf567a688a3796c703d4fef91072e38645c062';
+  const isWhole = ({ stdoutBytes, exitCode, truncated }: ExecResult): boolean =>
+    exitCode === 0 && !truncated && stdoutBytes.byteLength === SEQ_BYTES && sha256(stdoutBytes) === SEQ_SHA256;
+
+  test('a and d: one stream, 200 of 200 whole', async () => {
+    expect((await inParallel(8, 200, () => box.exec(['seq', '1', '200000']))).filter(isWhole)).toHaveLength(200);
+  });
+
+  test('b: both streams at once', async () => {
+    const result = await box.exec(['sh', '-c', 'seq 1 200000 & seq 1 200000 >&2; wait']);
+    expect([sha256(result.stdoutBytes), sha256(result.stderrBytes)]).toEqual([SEQ_SHA256, SEQ_SHA256]);
+  });
+
+  test('beyond the documented cap the count is true and the program is not harmed', async () => {
+    const result = await box.exec(['sh', '-c', 'head -c 20000000 /dev/zero; exit 3']);
+    expect(result).toMatchObject({ exitCode: 3, stdoutTotalBytes: 20_000_000, truncated: true, stdoutDropped: 'limit', reason: 'exited' });
+    expect(result.stdoutBytes.byteLength).toBe(16 * MIB);
+  });
+
+  test('an exit right after the last byte loses nothing, 100 times', async () => {
+    const results = await inParallel(8, 100, () => box.exec(['sh', '-c', 'head -c 1048576 /dev/zero; exit 3']));
+    expect(results.filter(({ exitCode, stdoutBytes }) => exitCode === 3 && stdoutBytes.byteLength === MIB)).toHaveLength(100);
+  });
+});
+
+describe('C10: bytes are bytes, text is whole characters', () => {
+  const cases: [string, string, number[] | null, string][] = [
+    ['a', String.raw`printf '\377\376\000\200A'`, [0xff, 0xfe, 0, 0x80, 0x41], '\uFFFD\uFFFD\0\uFFFDA'],
+    ['b', String.raw`printf '\342'; sleep 0.3; printf '\202\254'`, null, '€'],
+    ['c', `awk 'BEGIN{printf "a"; for(i=0;i<50000;i++) printf "€"}'`, null, `a${'€'.repeat(50_000)}`],
+    ['d', String.raw`printf '\342\202'`, [0xe2, 0x82], '\uFFFD'],
+  ];
+  const cli = (...args: string[]) =>
+    promisify(execFile)(process.execPath, [join(projectRoot(), 'build/dsec.mjs'), ...args], {
+      encoding: 'buffer',
+      env: { ...process.env, DSEC_CONTEXT: host.platform.contextFile },
+      maxBuffer: 4 * MIB,
+    });
+
+  test.each(cases)('%s', async (_, script, bytes, text) => {
+    const result = await box.exec(['sh', '-c', script]);
+    expect(result.stdout).toBe(text);
+    if (bytes) expect([...result.stdoutBytes]).toEqual(bytes);
+    let streamed = '';
+    for await (const piece of (await box.start(['sh', '-c', script])).stdout.text()) streamed += piece;
+    expect(streamed).toBe(text);
+    const onTerminal = await box.exec(['sh', '-c', script], { terminal: { rows: 24, columns: 80 } });
+    expect(Buffer.from(onTerminal.stdoutBytes)).toEqual(Buffer.from(result.stdoutBytes));
+    const [plain, json] = await Promise.all([cli('exec', box.id, '--', 'sh', '-c', script), cli('exec', '--json', box.id, '--', 'sh', '-c', script)]);
+    expect(plain.stdout.equals(Buffer.from(result.stdoutBytes))).toBe(true);
+    expect(JSON.parse(json.stdout.toString('utf8'))).toMatchObject({ stdout: text });
+  });
+
+  test('c is byte for byte what awk wrote', async () => {
+    const { stdoutBytes } = await box.exec(['sh', '-c', cases[2]?.[1] ?? '']);
+    expect([stdoutBytes.byteLength, sha256(stdoutBytes)]).toEqual([150_001, 'e04d2e06232a97815cb807c75a761eab804713b554b83cf89db845e76dbbdb8a']);
+  });
+});
+
+describe('C15: how it ended', () => {
+  test.each([
+    ['exit 7', 7, null, 'exited'],
+    ['exit 255', 255, null, 'exited'],
+    ['kill -TERM $$', 143, 'TERM', 'signaled'],
+    ['kill -KILL $$', 137, 'KILL', 'signaled'],
+    ['kill -SEGV $$', 139, 'SEGV', 'signaled'],
+    ['kill -ABRT $$', 134, 'ABRT', 'signaled'],
+    ['kill -PIPE $$', 141, 'PIPE', 'signaled'],
+    ['kill -HUP $$', 129, 'HUP', 'signaled'],
+    ['exit 137', 137, null, 'exited'],
+    ['no_such_cmd_xyz', 127, null, 'exited'],
+    ['touch /tmp/nx; /tmp/nx', 126, null, 'exited'],
+  ])('sh -c %j', async (script, exitCode, signal, reason) => {
+    expect(await box.exec(['sh', '-c', script])).toMatchObject({ exitCode, signal, reason, fault: 'agent', ok: false });
+  });
+
+  test('what cannot be started is a typed error and leaves nothing', async () => {
+    await expect(box.exec(['/no/such/binary'])).rejects.toMatchObject({ code: 'COMMAND_NOT_FOUND' });
+    await expect(box.exec(['/tmp/nx'])).rejects.toMatchObject({ code: 'COMMAND_NOT_EXECUTABLE' });
+    expect((await box.runShell('ps -o stat | grep -c "^Z"')).stdout).toBe('0\n');
+  });
+
+  test('a pipeline ends as pipelines do, with every signal at its default', async () => {
+    expect(await box.exec(['sh', '-c', 'yes | head -n 1'])).toMatchObject({ stdout: 'y\n', stderr: '', exitCode: 0 });
+    expect((await box.exec(['grep', '-E', 'Sig(Ign|Blk)', '/proc/self/status'])).stdout).toBe('SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n');
+  });
+
+  test.each([
+    'HUP',
+    'INT',
+    'QUIT',
+    'ILL',
+    'TRAP',
+    'ABRT',
+    'BUS',
+    'FPE',
+    'KILL',
+    'USR1',
+    'SEGV',
+    'USR2',
+    'PIPE',
+    'ALRM',
+    'TERM',
+    'XCPU',
+    'XFSZ',
+    'VTALRM',
+    'PROF',
+    'SYS',
+  ] as const)('signal %s is sent and seen by name', async (signal) => {
+    const command = await box.start(['sleep', '300']);
+    expect(await command.signal(signal)).toBe(true);
+    expect(await command.wait()).toMatchObject({ signal, reason: signal === 'KILL' ? 'cancelled' : 'signaled' });
+    expect(await command.signal(signal)).toBe(false);
+  });
+
+  test('out of memory is told apart, of a program and of a shell’s child; the sandbox goes on', async () => {
+    await using small = await dsec.runContainer({ image: 'small', memoryLimitMb: 48 });
+    const oom = { reason: 'oom', exitCode: 137, fault: 'environment', retry: 'never' };
+    expect(await small.exec(['tail', '/dev/zero'])).toMatchObject({ ...oom, signal: 'KILL', oomKills: 1 });
+    expect(await small.exec(['sh', '-c', 'tail /dev/zero; exit $?'])).toMatchObject({ ...oom, signal: null, oomKills: 1 });
+    expect(await small.exec(['sh', '-c', 'tail /dev/zero; echo survived'])).toMatchObject({ reason: 'exited', exitCode: 0, oomKills: 1 });
+    expect(await small.exec(['sh', '-c', 'kill -KILL $$'])).toMatchObject({ reason: 'signaled', exitCode: 137, oomKills: 0 });
+    const [hog, bystander] = await Promise.all([small.exec(['tail', '/dev/zero']), small.exec(['sh', '-c', 'sleep 1; false'])]);
+    expect([hog.reason, bystander.reason, bystander.oomKills]).toEqual(['oom', 'exited', 0]);
+  });
+});
+
+describe('C16: standard input ends', () => {
+  const ZEROS = Buffer.alloc(10 * MIB);
+
+  test('a: none given is none', async () => {
+    const { ms, value } = await timed(box.exec(['wc', '-c']));
+    expect(ms).toBeLessThan(2_000);
+    expect(value.stdout.trim()).toBe('0');
+  });
+
+  test('a2: empty but present, 200 of 200', async () => {
+    const results = await inParallel(8, 200, () => timed(box.exec(['cat'], { stdin: '' })));
+    expect(results.filter(({ ms, value }) => ms < 2_000 && value.exitCode === 0 && value.stdoutBytes.byteLength === 0)).toHaveLength(200);
+  });
+
+  test('b, c, d: given whole', async () => {
+    expect(await box.exec(['cat'], { stdin: 'abc' })).toMatchObject({ stdout: 'abc', exitCode: 0 });
+    expect((await box.exec(['sha256sum'], { stdin: ZEROS })).stdout).toMatch(/^e5b844cc57f57094ea4585e235f36c78c1cd222262bb89d53c94dcb4d6b3e55d/);
+    expect(await box.exec(['head', '-c', '1'], { stdin: ZEROS })).toMatchObject({ stdoutTotalBytes: 1, exitCode: 0 });
+  });
+
+  test('e: written in parts; nothing is not the end; after the end is an error', async () => {
+    const command = await box.start(['cat'], { stdin: 'open' });
+    await command.stdin.write('x');
+    await command.stdin.write('');
+    await command.stdin.write('y');
+    await command.stdin.close();
+    await expect(command.stdin.write('z')).rejects.toMatchObject({ code: 'STDIN_CLOSED' });
+    expect(await command.result()).toMatchObject({ stdout: 'xy', exitCode: 0 });
+  });
+});
+
+describe.concurrent('those that take long, at the same time', () => {
+  const GIB = 1024 * MIB;
+  const peakRssMib = (): number => Number(/^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${host.platform.pids().edge}/status`, 'utf8'))?.[1]) / 1_024;
+
+  test('C04 c and d: 1 GiB in one line, for a client that first reads nothing for 5 s; the node’s memory stays', async () => {
+    const before = peakRssMib();
+    const command = await box.start(`head -c ${GIB} /dev/zero | tr '\\0' x; printf END`, { onFull: 'block' });
+    await delay(5_000);
+    const hash = createHash('sha256');
+    let bytes = 0;
+    let last = Buffer.alloc(0);
+    for await (const chunk of command.stdout) {
+      bytes += chunk.byteLength;
+      hash.update(chunk);
+      last = Buffer.concat([last, chunk]).subarray(-3);
+    }
+    expect([bytes, last.toString()]).toEqual([GIB + 3, 'END']);
+    expect(hash.digest('hex')).toBe('b768bb3e983711bcb5d7d641d34141634a02cc87b6bccb90d1db76a33402f73f');
+    expect(await command.wait()).toMatchObject({ exitCode: 0, stdoutTotalBytes: GIB + 3, stdoutTruncated: false });
+    expect(peakRssMib() - before).toBeLessThan(64);
+  });
+
+  const PIDS = 128;
+  /** A command's first process joins the group and is not stopped by its limit: so many may be above it. */
+  const RESERVE = 4;
+  /** Processes that the kernel counts in the sandbox's payload. */
+  const processes = (id: string): number => {
+    const files = ['pids', 'unified', ''].map((tree) => join('/sys/fs/cgroup', tree, cgroupNameOf(host.platform.config), id, 'payload/pids.current'));
+    return Number(readFileSync(files.find((file) => existsSync(file)) ?? expect.unreachable('no count of processes'), 'utf8'));
+  };
+
+  const bomb = async (user: string): Promise<void> => {
+    const bombed = await dsec.runContainer({ image: 'with-gnu', pidsLimit: PIDS });
+    let highest = 0;
+    const watch = setInterval(() => {
+      highest = Math.max(highest, processes(bombed.id));
+    }, 20);
+    const bombs = (async () => [
+      await bombed.exec(['bash', '-c', 'for i in $(seq 300); do sleep 300.26 & done; wait'], { user, timeoutMs: 20_000 }),
+      await bombed.exec(['sh', '-c', 'f(){ f|f& };f'], { user, timeoutMs: 5_000 }),
+    ])();
+    let over = false;
+    void bombs.finally(() => {
+      over = true;
+    });
+    while (!over) {
+      await expectControl(bombed);
+      await delay(1_000);
+    }
+    clearInterval(watch);
+    const [loop] = await bombs;
+    expect(loop).toMatchObject({ exitCode: 254, reason: 'exited' });
+    expect(loop?.stderr).toMatch(/Resource temporarily unavailable/);
+    expect(highest).toBeLessThanOrEqual(PIDS + RESERVE);
+    expect(highest).toBeGreaterThan(PIDS / 2);
+    expect((await bombed.refresh()).spec.limits.pids).toBe(PIDS);
+    expect((await timed(bombed.stop())).ms).toBeLessThan(10_000);
+  };
+
+  /** Calls into the bombed sandbox answer, or say why not; the neighbour sees nothing of it. */
+  const expectControl = async (bombed: Sandbox): Promise<void> => {
+    const control = await timed(
+      bombed.exec(['true']).then(
+        () => 'answered',
+        (thrown: unknown) => (thrown instanceof DsecError ? thrown.code : String(thrown)),
+      ),
+    );
+    expect(['answered', 'PIDS_LIMIT']).toContain(control.value);
+    expect(control.ms).toBeLessThan(5_000);
+    expect((await timed(bombed.files.readText('/etc/hostname'))).ms).toBeLessThan(5_000);
+    expect((await timed(box.exec(['true']))).ms).toBeLessThan(5_000);
+  };
+
+  test('C26: a fork bomb, as root and as a user: the limit holds, control and the neighbour answer, stop ends it', async () => {
+    await Promise.all(['root', 'agent'].map(bomb));
+    const left = await promisify(execFile)('pgrep', ['-fxc', 'sleep 300.26']).catch((error: { stdout: string }) => error);
+    expect(left.stdout).toBe('0\n');
+  });
+});
