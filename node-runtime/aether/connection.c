@@ -149,6 +149,16 @@ static void take_frames(struct connection *connection)
 	shrink_reader(&connection->reader);
 }
 
+static void drop_oldest_beyond_limit(void)
+{
+	int edges = 0, newcomers = 0;
+	for (struct connection *at = connections, *next; at; at = next) {
+		next = at->next;
+		if (at->listening ? ++edges > CONNECTIONS_MAX : ++newcomers > NEWCOMERS_MAX)
+			drop(at);
+	}
+}
+
 static void on_ready(struct source *source, uint32_t events)
 {
 	struct connection *connection = connection_of(source);
@@ -158,21 +168,14 @@ static void on_ready(struct source *source, uint32_t events)
 			return refuse(connection, 0);
 		if (filled < 0)
 			return drop(connection);
+		int newcomer = !connection->listening;
 		take_frames(connection);
+		if (newcomer)
+			drop_oldest_beyond_limit(); /* it may be an Edge now, and one too many */
 	} else if (events & (EPOLLERR | EPOLLHUP)) {
 		drop(connection);
 	}
 	/* EPOLLOUT: connections_flush at the end of every turn sends what there is */
-}
-
-static void drop_oldest_beyond_limit(void)
-{
-	int edges = 0, newcomers = 0;
-	for (struct connection *at = connections, *next; at; at = next) {
-		next = at->next;
-		if (at->listening ? ++edges > CONNECTIONS_MAX : ++newcomers > NEWCOMERS_MAX)
-			drop(at);
-	}
 }
 
 static void on_accept(struct source *source, uint32_t events)
