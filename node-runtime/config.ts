@@ -41,7 +41,12 @@ export const Config = z.strictObject({
   /** How long the bus drops a repeated message by itself. Saves work; nothing that is promised rests on it. */
   busDuplicateWindowMs: z.number().int().min(100).max(600_000).optional(),
   /** How long output of ended commands is kept, in milliseconds; afterwards a reader is told OUTPUT_EXPIRED. */
-  outputRetentionMs: z.number().int().min(100).max(7 * 24 * 3_600_000).default(EXEC_LIMITS.outputRetentionMs),
+  outputRetentionMs: z
+    .number()
+    .int()
+    .min(100)
+    .max(7 * 24 * 3_600_000)
+    .default(EXEC_LIMITS.outputRetentionMs),
   logLevel: z.enum(LOG_LEVELS).default('info'),
   /** Most sandboxes on this node; the default is what memory and descriptors allow, at most 4,096. */
   maxSandboxes: z.number().int().min(1).max(65_000).optional(),

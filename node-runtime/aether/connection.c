@@ -135,20 +135,6 @@ static void shrink_reader(struct frame_reader *reader)
 		frame_reader_free(reader);
 }
 
-/* Takes what has come whole, as long as there is room for the answers. */
-static void take_frames(struct connection *connection)
-{
-	struct frame_header header;
-	const uint8_t *body;
-	while (!connection->closing && connection->unsent_length < SEND_PAUSE_BYTES && frame_reader_next(&connection->reader, &header, &body)) {
-		if (dispatch_frame(connection->serial, &header, body) < 0)
-			return refuse(connection, header.id);
-		connection->listening = 1;
-		frame_reader_consume(&connection->reader);
-	}
-	shrink_reader(&connection->reader);
-}
-
 static void drop_oldest_beyond_limit(void)
 {
 	int edges = 0, newcomers = 0;
@@ -157,6 +143,29 @@ static void drop_oldest_beyond_limit(void)
 		if (at->listening ? ++edges > CONNECTIONS_MAX : ++newcomers > NEWCOMERS_MAX)
 			drop(at);
 	}
+}
+
+/* It is an Edge: one of few. */
+static void admit(struct connection *connection)
+{
+	if (connection->listening)
+		return;
+	connection->listening = 1;
+	drop_oldest_beyond_limit();
+}
+
+/* Takes what has come whole, as long as there is room for the answers. */
+static void take_frames(struct connection *connection)
+{
+	struct frame_header header;
+	const uint8_t *body;
+	while (!connection->closing && connection->unsent_length < SEND_PAUSE_BYTES && frame_reader_next(&connection->reader, &header, &body)) {
+		if (dispatch_frame(connection->serial, &header, body) < 0)
+			return refuse(connection, header.id);
+		admit(connection);
+		frame_reader_consume(&connection->reader);
+	}
+	shrink_reader(&connection->reader);
 }
 
 static void on_ready(struct source *source, uint32_t events)
