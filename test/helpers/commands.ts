@@ -1,0 +1,31 @@
+/** Small things that tests of commands share. */
+import { join } from 'node:path';
+import { buildLayer } from '#runtime/images/mod.ts';
+import { copyProgram } from '#test/helpers/dynamic-programs.ts';
+import { makeBusyboxRoot, type TestPlatform } from '#test/helpers/platform.ts';
+
+export const timed = async <T>(work: Promise<T>): Promise<{ readonly ms: number; readonly value: T }> => {
+  const startedAt = performance.now();
+  const value = await work;
+  return { ms: performance.now() - startedAt, value };
+};
+
+/** Keeps `width` of `times` pieces of work under way. */
+export const inParallel = async <T>(width: number, times: number, work: (index: number) => Promise<T>): Promise<T[]> => {
+  const results: T[] = [];
+  let next = 0;
+  const worker = async (): Promise<void> => {
+    while (next < times) results.push(await work(next++));
+  };
+  await Promise.all(Array.from({ length: width }, worker));
+  return results;
+};
+
+/** Layer `with-gnu`: the small base with this host's bash, and its head, tr and nohup before busybox's. */
+export const buildGnuLayer = async (host: TestPlatform): Promise<void> => {
+  const root = join(host.dir, 'with-gnu');
+  makeBusyboxRoot(root);
+  copyProgram(root, '/bin/bash');
+  for (const program of ['head', 'tr', 'nohup']) copyProgram(root, `/usr/bin/${program}`, `/usr/local/bin/${program}`);
+  await buildLayer(host.store, { name: 'with-gnu', kind: 'base', source: { type: 'directory', path: root } });
+};
