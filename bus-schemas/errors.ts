@@ -36,6 +36,8 @@ export const ERRORS = {
   // what the caller named
   SANDBOX_NOT_FOUND: row('agent', 'never', 'not_applied', 404, 5),
   REQUEST_NOT_FOUND: row('agent', 'never', 'not_applied', 404, 5),
+  JOB_NOT_FOUND: row('agent', 'never', 'not_applied', 404, 5),
+  ROLLOUT_NOT_FOUND: row('agent', 'never', 'not_applied', 404, 5),
   EXEC_NOT_FOUND: row('agent', 'never', 'not_applied', 404, 5),
   IMAGE_NOT_FOUND: row('environment', 'never', 'not_applied', 404, 5),
   LAYER_NOT_FOUND: row('environment', 'later', 'not_applied', 404, 5),
@@ -66,6 +68,9 @@ export const ERRORS = {
   PORT_CLOSED: row('agent', 'later', 'not_applied', 502, 6),
   INVALID_STATE: row('agent', 'never', 'not_applied', 409, 6),
   SUPERSEDED: row('agent', 'never', 'not_applied', 409, 6),
+  JOB_ENDED: row('agent', 'never', 'not_applied', 410, 6),
+  JOB_OWNED: row('agent', 'later', 'not_applied', 409, 3),
+  LEASE_LOST: row('preempted', 'never', 'not_applied', 409, 3),
   SANDBOX_ENDED: row('agent', 'never', 'not_applied', 410, 6),
   STDIN_CLOSED: row('agent', 'never', 'not_applied', 409, 6),
   NOT_SUPPORTED: row('infra', 'never', 'not_applied', 501, 7),

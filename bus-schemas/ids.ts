@@ -39,6 +39,14 @@ const REQUEST_ID = /^rq-([0-9a-z])-([0-9a-f]{32})$/;
 export const RequestId = z.string().regex(REQUEST_ID, 'a request id looks like rq-<shard>-<32 hex digits>').brand<'RequestId'>();
 export type RequestId = z.infer<typeof RequestId>;
 
+const JOB_ID = /^jb-([0-9a-z])-([0-9a-f]{32})$/;
+export const JobId = z.string().regex(JOB_ID, 'a job id looks like jb-<shard>-<32 hex digits>').brand<'JobId'>();
+export type JobId = z.infer<typeof JobId>;
+
+const ROLLOUT_ID = /^ro-([0-9a-z])-([0-9a-f]{32})$/;
+export const RolloutId = z.string().regex(ROLLOUT_ID, 'a rollout id looks like ro-<shard>-<32 hex digits>').brand<'RolloutId'>();
+export type RolloutId = z.infer<typeof RolloutId>;
+
 export const ExecId = z
   .string()
   .regex(/^ex-[0-9a-f]{24}$/, 'an exec id looks like ex-<24 hex digits>')
@@ -83,10 +91,19 @@ export const requestIdFor = (project: ProjectName, key: ClientKey, shardCount: n
 export const sandboxIdFor = (requestId: RequestId, index: number, attempt: number, edge: EdgeName): SandboxId =>
   `sb-${shardOfRequest(requestId)}-${hex(20, requestId, index, attempt, edge)}-${edge}` as SandboxId;
 
+/** The job that a client key names; the same for every process and for ever. */
+export const jobIdFor = (project: ProjectName, key: ClientKey, shardCount: number): JobId =>
+  `jb-${shardFor(shardCount, 'job', project, key)}-${hex(32, 'job', project, key)}` as JobId;
+
+/** The rollout that a key names within its job. It lies in the job's shard, so that one read finds all of a job. */
+export const rolloutIdFor = (jobId: JobId, key: ClientKey): RolloutId => `ro-${shardOfJob(jobId)}-${hex(32, 'rollout', jobId, key)}` as RolloutId;
+
 /** The command that a client key names inside one sandbox. */
 export const execIdFor = (sandboxId: SandboxId, key: ClientKey): ExecId => `ex-${hex(24, sandboxId, key)}` as ExecId;
 
 export const shardOfRequest = (id: RequestId): Shard => id.charAt(3) as Shard;
+export const shardOfJob = (id: JobId): Shard => id.charAt(3) as Shard;
+export const shardOfRollout = (id: RolloutId): Shard => id.charAt(3) as Shard;
 
 export const parseSandboxId = (id: SandboxId): { shard: Shard; edge: EdgeName } => {
   const match = SANDBOX_ID.exec(id);

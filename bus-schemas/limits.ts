@@ -109,3 +109,14 @@ export const PORT_LIMITS = {
   /** Exchanges of one sandbox at once. */
   exchanges: 128,
 } as const;
+
+export const JOB_LIMITS = {
+  holderLength: 100,
+  /** Below this an owner loses its lease to one slow garbage collection or one bus leader election (5–8 s). */
+  leaseMsMin: 2_000,
+  leaseMsMax: 3_600_000,
+  graceMsMax: 24 * 3_600_000,
+  lifeMsMin: 1_000,
+  /** As long as a sandbox's longest life: a job of which no member may live has no use. */
+  lifeMsMax: 7 * 24 * 3_600_000,
+} as const;

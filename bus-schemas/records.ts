@@ -6,6 +6,7 @@ import type { z } from 'zod';
 import { EdgeEvent, EdgeState } from './edge/schema.ts';
 import { invalid } from './envelope.ts';
 import { DsecError } from './errors.ts';
+import { JobEvent, JobState } from './job/schema.ts';
 import { RequestEvent, RequestState } from './request/schema.ts';
 import { SandboxEvent } from './sandbox/events.ts';
 import { SandboxState } from './sandbox/state.ts';
@@ -15,6 +16,7 @@ export const RECORDS = {
   sandbox: { state: SandboxState, event: SandboxEvent },
   request: { state: RequestState, event: RequestEvent },
   edge: { state: EdgeState, event: EdgeEvent },
+  job: { state: JobState, event: JobEvent },
 } as const;
 export type RecordKind = keyof typeof RECORDS;
 

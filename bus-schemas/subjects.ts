@@ -11,8 +11,8 @@
  * | `dsec.out.<shard>.<project>.<kind>.<home>.<id>` | republish of stored commits |
  * | `dsec.beat.<edge>` | core, 1 s |
  */
-import type { EdgeName, ProjectName, RequestId, SandboxId, Shard } from './ids.ts';
-import { NAME_PATTERN, parseSandboxId, shardOfRequest } from './ids.ts';
+import type { EdgeName, JobId, ProjectName, RequestId, RolloutId, SandboxId, Shard } from './ids.ts';
+import { NAME_PATTERN, parseSandboxId, shardOfJob, shardOfRequest, shardOfRollout } from './ids.ts';
 
 export const ACTOR_KINDS = ['sandbox', 'request', 'job', 'rollout', 'project', 'edge', 'environment'] as const;
 export type ActorKind = (typeof ACTOR_KINDS)[number];
@@ -70,6 +70,8 @@ export const requestAddress = (project: ProjectName, id: RequestId): ActorAddres
   home: '_',
   id,
 });
+export const jobAddress = (project: ProjectName, id: JobId): ActorAddress => ({ shard: shardOfJob(id), project, kind: 'job', home: '_', id });
+export const rolloutAddress = (project: ProjectName, id: RolloutId): ActorAddress => ({ shard: shardOfRollout(id), project, kind: 'rollout', home: '_', id });
 export const edgeAddress = (edge: EdgeName): ActorAddress => ({
   shard: SYSTEM_SHARD,
   project: SYSTEM_PROJECT,

@@ -18,6 +18,8 @@ export const UPCASTERS: Readonly<Record<string, readonly Upcaster[]>> = {
   'request.event': [],
   'edge.state': [],
   'edge.event': [],
+  'job.state': [],
+  'job.event': [],
 };
 
 export const newestVersion = (kind: string): number => (UPCASTERS[kind]?.length ?? 0) + 1;

@@ -7,6 +7,7 @@ import { API, ApiAnswer, type ApiVerb, CommandReply } from '../api/schema.ts';
 import { Beat, EdgeCommand } from '../edge/schema.ts';
 import { decodeCommand, decodeCommit } from '../envelope.ts';
 import { WireError, wireError } from '../errors.ts';
+import { JobCommand } from '../job/schema.ts';
 import { OpAnswer, type OpName, OPS } from '../op/schema.ts';
 import { type RecordKind, readEvent, readState } from '../records.ts';
 import { RequestBusCommand } from '../request/schema.ts';
@@ -23,6 +24,7 @@ export const READERS: Readonly<Record<string, (input: unknown, name: string) => 
   'launch-sandboxes': (input) => LaunchSandboxes.parse(input),
   'sandbox-request': (input) => SandboxRequest.parse(input),
   'request-bus-command': (input) => RequestBusCommand.parse(input),
+  'job-command': (input) => JobCommand.parse(input),
   'edge-command': (input) => EdgeCommand.parse(input),
   state: (input, kind) => readState(kind as RecordKind, input, 1),
   event: (input, name) => readEvent(name.split('.')[0] as RecordKind, input, 1),
@@ -105,6 +107,45 @@ const edgeState = {
   leaseUntil: later,
   lostReason: null,
 };
+const jobId = `jb-3-${'cd'.repeat(16)}`;
+const memberCounts = { reached: 30, failed: 1, left: 1 };
+const jobSpec = {
+  title: 'nightly',
+  labels: { team: 'rl' },
+  lifeMs: 86_400_000,
+  leaseMs: 60_000,
+  graceMs: 30_000,
+  onOwnerLost: 'stop',
+  share: { sandboxes: 64, memoryMiB: 65_536, cpuMillis: null, diskMiB: null },
+  defaults: {
+    limits: { memoryMiB: 1_024 },
+    lives: { idleMs: 60_000 },
+    networkRules: { 'pypi.org': true },
+    env: { LANG: 'C.UTF-8' },
+    labels: { job: 'nightly' },
+  },
+  recordCommands: true,
+};
+const jobState = {
+  id: jobId,
+  project: 'acme',
+  key: 'train-7',
+  bodyHash: 'b0d1',
+  status: 'paused',
+  spec: jobSpec,
+  createdAt: at,
+  endedAt: null,
+  deadlineAt: later,
+  livesVersion: 1,
+  keyExpiresAt: at + 86_400_000,
+  owner: { holder: 'trainer-1', leaseUntil: later },
+  epoch: 2,
+  goalVersion: 1,
+  goalDeadlineAt: null,
+  counts: memberCounts,
+  endReason: null,
+};
+const goal = { at, goalVersion: 1, deadlineAt: later };
 const create = { type: 'CreateSandbox', requestId, index: 0, attempt: 0, spec, slot: 7, generation: 3 };
 const assignment = { index: 0, attempt: 0, edge: 'edge-1', sandboxId };
 const place = { type: 'PlaceSandboxes', project: 'acme', key: 'job-7/step-1', requestId, bodyHash: 'b0d1', count: 2, spec, deadlineAt: later };
@@ -236,7 +277,19 @@ export const SAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>>
     { type: 'DeclareLost', generation: 3, reason: 'silent' },
     { type: 'RetireEdge', generation: 3 },
   ),
-  state: { sandbox: sandboxState, request: requestState, edge: edgeState },
+  'job-command': byType(
+    { type: 'CreateJob', key: 'train-7', bodyHash: 'b0d1', spec: jobSpec, holder: 'trainer-1' },
+    { type: 'ClaimJob', holder: 'trainer-2', takeover: true, resume: true },
+    { type: 'RenewJobLease', holder: 'trainer-2', epoch: 2 },
+    { type: 'ReleaseJob', holder: 'trainer-2', epoch: 2 },
+    { type: 'PauseJob' },
+    { type: 'ResumeJob' },
+    { type: 'StopJob' },
+    { type: 'ExtendJob', lifeMs: 3_600_000 },
+    { type: 'ReportMembers', goal: 'paused', goalVersion: 1, counts: memberCounts },
+    { type: 'JobDeadlinePassed', kind: 'owner', version: 2 },
+  ),
+  state: { sandbox: sandboxState, request: requestState, edge: edgeState, job: jobState },
   event: {
     ...events(
       'sandbox',
@@ -295,6 +348,32 @@ export const SAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>>
       { type: 'LeaseRenewed', at, leaseUntil: later },
       { type: 'EdgeLost', at, generation: 3, reason: 'silent' },
       { type: 'EdgeRetired', at },
+    ),
+    ...events(
+      'job',
+      {
+        type: 'JobCreated',
+        at,
+        id: jobId,
+        project: 'acme',
+        key: 'train-7',
+        bodyHash: 'b0d1',
+        spec: jobSpec,
+        deadlineAt: later,
+        keyExpiresAt: later,
+      },
+      { type: 'JobClaimed', at, holder: 'trainer-1', epoch: 1, leaseUntil: later },
+      { type: 'JobLeaseRenewed', at, leaseUntil: later },
+      { type: 'JobReleased', at },
+      { type: 'JobOwnerLost', at, holder: 'trainer-1', epoch: 1 },
+      { type: 'JobExtended', at, deadlineAt: later },
+      { type: 'JobPausing', ...goal },
+      { type: 'JobPaused', at, counts: memberCounts },
+      { type: 'JobResuming', ...goal },
+      { type: 'JobResumed', at, counts: memberCounts },
+      { type: 'JobEnding', ...goal, reason: 'owner_lost' },
+      { type: 'JobEndRetried', ...goal },
+      { type: 'JobEnded', at, counts: memberCounts },
     ),
   },
   api: {

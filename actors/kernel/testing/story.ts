@@ -2,6 +2,7 @@
  * Life stories: named runs of commands, as data. Each is run twice (the second time with the actor dropped before every
  * step), and is recorded once per schema version as a history that must fold to its recorded state for ever.
  */
+import type { RecordKind } from '#bus/records.ts';
 import type { ActorAddress } from '#bus/subjects.ts';
 import type { ActorDefinition, Effect } from '../definition.ts';
 import { Scenario, type Step } from './scenario.ts';
@@ -13,7 +14,7 @@ export type AnyScenario = Scenario<any, any, any, any>;
 
 /** The stories of one kind, with how to run them. */
 export type Shelf = {
-  readonly kind: 'sandbox' | 'request' | 'edge';
+  readonly kind: RecordKind;
   readonly stories: readonly { readonly name: string; readonly run: (evict: boolean) => AnyScenario }[];
 };
 
