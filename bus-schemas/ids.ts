@@ -101,6 +101,9 @@ export const rolloutIdFor = (jobId: JobId, key: ClientKey): RolloutId => `ro-${s
 /** The command that a client key names inside one sandbox. */
 export const execIdFor = (sandboxId: SandboxId, key: ClientKey): ExecId => `ex-${hex(24, sandboxId, key)}` as ExecId;
 
+/** The project first: a stream tells repetitions by message id, across projects. */
+export const messageIdOf = (project: ProjectName, ...parts: readonly (string | number)[]): string => [project, ...parts].join(':');
+
 export const shardOfRequest = (id: RequestId): Shard => id.charAt(3) as Shard;
 export const shardOfJob = (id: JobId): Shard => id.charAt(3) as Shard;
 export const shardOfRollout = (id: RolloutId): Shard => id.charAt(3) as Shard;

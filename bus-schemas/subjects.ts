@@ -97,6 +97,8 @@ export const parseOpSubject = (subject: string): { project: string; edge: string
   return { project, edge, sandbox, op };
 };
 
+/** The lane that a request's commands always take, so that one consumer sees them. */
+export const laneOf = (requestId: RequestId, laneCount: number): number => Number.parseInt(requestId.slice(-4), 16) % laneCount;
 export const createLaneSubject = (lane: number): string => `dsec.cmd.create.${lane}`;
 export const edgeCommandSubject = (edge: EdgeName, id: SandboxId | '_'): string => `dsec.cmd.edge.${edge}.${id}`;
 export const edgeCommandFilter = (edge: EdgeName): string => `dsec.cmd.edge.${edge}.*`;

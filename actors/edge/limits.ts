@@ -6,3 +6,24 @@ export const EDGE_ACTOR_LIMITS = {
   /** Above this a dead node's sandboxes stay in doubt for too long. */
   leaseMsMax: 600_000 as DurationMs,
 } as const;
+
+/** What a node promises and where it stops; the numbers it multiplies are read from the machine. */
+export const ADMISSION_LIMITS = {
+  /** Sockets, logs and pipes that one sandbox may hold open in the Edge: its Aether channel, and files being read. */
+  descriptorsPerSandbox: 4,
+  /**
+   * CPU promised ÷ CPU present. A quota is a ceiling that the scheduler enforces, not a share that is set aside; sandboxes wait
+   * for a model most of the time (@paper §4: nine in ten average ≤5 % of what they ask for).
+   */
+  cpuOvercommit: 2_048,
+  /** A node with less memory available takes no more sandboxes, whatever their limits promise. */
+  memoryFloorMiB: 768,
+  /** A node with less takes no more sandboxes, whatever they ask for: the bus and the logs need what is left. */
+  diskFloorMiB: 512,
+} as const;
+
+export const COMMAND_LIMITS = {
+  /** A stop that overtook its create is given back this often, then answered SANDBOX_NOT_FOUND. */
+  earlyStopRetries: 5,
+  earlyStopRetryMs: 200,
+} as const;

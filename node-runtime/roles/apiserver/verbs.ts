@@ -3,19 +3,28 @@ import { randomUUID } from 'node:crypto';
 import type { ApiParsed, ApiResponse, Decision, SandboxView } from '#bus/api/schema.ts';
 import type { CommandEnvelope } from '#bus/envelope.ts';
 import { DsecError } from '#bus/errors.ts';
-import { bodyHashOf, type ClientKey, type ProjectName, parseSandboxId, type RequestId, requestIdFor, type SandboxId, type Shard } from '#bus/ids.ts';
+import {
+  bodyHashOf,
+  type ClientKey,
+  messageIdOf,
+  type ProjectName,
+  parseSandboxId,
+  type RequestId,
+  requestIdFor,
+  type SandboxId,
+  type Shard,
+} from '#bus/ids.ts';
 import type { PlaceSandboxes, RequestState } from '#bus/request/schema.ts';
 
 import type { SandboxBusCommand } from '#bus/sandbox/commands.ts';
 import type { Limits } from '#bus/sandbox/spec.ts';
 import { SandboxState } from '#bus/sandbox/state.ts';
-import { createLaneSubject, edgeCommandSubject, requestAddress, sandboxAddress } from '#bus/subjects.ts';
+import { createLaneSubject, edgeCommandSubject, laneOf, requestAddress, sandboxAddress } from '#bus/subjects.ts';
 import { addMs } from '#bus/units.ts';
 import type { Clock } from '#actors/ports/clock.ts';
 import type { EventLog, StoredCommit } from '#actors/ports/event-log.ts';
 import type { SandboxProjection } from '#adapters/sqlite/mod.ts';
 import type { z } from 'zod';
-import { laneOf, messageIdOf } from '../edge/commands.ts';
 import type { Caller, Verbs } from './apiserver.ts';
 import { commandDeadline, type Decisions } from './decisions.ts';
 import { APISERVER_LIMITS } from './limits.ts';

@@ -8,10 +8,11 @@ import { DsecError, toWireError } from '#bus/errors.ts';
 import { type ActorAddress, commitSubject } from '#bus/subjects.ts';
 import type { ActorDefinition, Deadline, Effect } from '#actors/kernel/definition.ts';
 import { ActorHost, type CommandMeta, type CommandResult, type HostInput, type HostOutput } from '#actors/kernel/host.ts';
+import { backoffMs, changesOfWork, deadlineMeta, reportMeta } from '#actors/kernel/work.ts';
 import type { Clock } from '#actors/ports/clock.ts';
 import type { EventLog, StoredCommit } from '#actors/ports/event-log.ts';
 import type { Log } from '../../log/log.ts';
-import { backoffMs, DRIVER_LIMITS } from './limits.ts';
+import { DRIVER_LIMITS } from './limits.ts';
 
 export type EffectContext<S> = { readonly address: ActorAddress; readonly state: S; readonly stored: StoredCommit; readonly signal: AbortSignal };
 
@@ -155,13 +156,12 @@ export class ActorDriver<S extends object, C extends { readonly type: string }, 
     const key = commitSubject(address);
     const work = this.#work.get(key) ?? { effects: new Map<string, Running>(), timer: undefined, deadlines: [] };
     this.#work.set(key, work);
-    const due = new Set(effects.map((e) => e.key));
-    for (const [effectKey, running] of work.effects) {
-      if (due.has(effectKey)) continue;
-      running.abort.abort();
+    const { stop, start } = changesOfWork(work.effects.keys(), effects);
+    for (const effectKey of stop) {
+      work.effects.get(effectKey)?.abort.abort();
       work.effects.delete(effectKey);
     }
-    for (const effect of effects) if (!work.effects.has(effect.key)) this.#start(work, effect, address);
+    for (const effect of start) this.#start(work, effect, address);
     work.deadlines = deadlines;
     this.#arm(address, work);
     if (over && work.effects.size === 0 && deadlines.length === 0) this.#work.delete(key);
@@ -185,7 +185,7 @@ export class ActorDriver<S extends object, C extends { readonly type: string }, 
         const durationMs = Math.round((this.#options.clock.monotonicMs() - startedAt) * 100) / 100;
         this.#options.log.debug('effect.done', { effect: effect.key, actorId: address.id, durationMs, report: report?.type });
         if (!report || signal.aborted) return;
-        const result = await this.submit(address, report, this.#reportMeta(effect, held.stored));
+        const result = await this.submit(address, report, reportMeta(effect, held.stored, this.#options.clock.now()));
         if (result.ok || result.error.retry === 'never' || this.#closed) return;
         this.#options.log.warn('report.refused', { effect: effect.key, actorId: address.id, code: result.error.code });
       } catch (thrown) {
@@ -195,18 +195,6 @@ export class ActorDriver<S extends object, C extends { readonly type: string }, 
       }
       await this.#pause(backoffMs(repetition, DRIVER_LIMITS.effectRetryMinMs, DRIVER_LIMITS.effectRetryMaxMs), signal);
     }
-  }
-
-  #reportMeta(effect: F, stored: StoredCommit): CommandMeta {
-    const { commandId, correlationId, principal, traceparent } = stored.commit;
-    return {
-      commandId: `${stored.commit.actorId}:${effect.key}:${stored.commit.version}`,
-      correlationId,
-      causationId: commandId,
-      principal,
-      traceparent,
-      at: this.#options.clock.now(),
-    };
   }
 
   /** One timer per actor, at its nearest deadline. */
@@ -227,9 +215,7 @@ export class ActorDriver<S extends object, C extends { readonly type: string }, 
     const now = this.#options.clock.now();
     for (const deadline of work.deadlines) {
       if (this.#dueAt(deadline, held.state) > now) continue;
-      const { correlationId } = held.stored.commit;
-      const commandId = `${address.id}:deadline:${deadline.kind}:${deadline.version}:${deadline.at}`;
-      const meta: CommandMeta = { commandId, correlationId, causationId: held.stored.commit.commandId, principal: 'platform', at: now };
+      const meta = deadlineMeta(address, deadline, held.stored, now);
       const result = await this.submit(address, this.#options.deadlineCommand(deadline, held.state), meta);
       if (result.ok && result.decision === 'accepted') return; // the new state has armed its own timer
       this.#options.log.debug('deadline.ignored', { actorId: address.id, kind: deadline.kind, outcome: result.ok ? 'ignored' : result.error.code });

@@ -8,20 +8,19 @@ import type { NatsConnection } from '@nats-io/transport-node';
 import type { CommandReply, GrantedLives } from '#bus/api/schema.ts';
 import { type CommandEnvelope, decodeCommand, encode, invalid } from '#bus/envelope.ts';
 import { DsecError, toWireError, type WireError, wireError } from '#bus/errors.ts';
-import { type EdgeName, type ProjectName, SandboxId } from '#bus/ids.ts';
-import type { ReportRefused } from '#bus/request/schema.ts';
+import { type EdgeName, SandboxId } from '#bus/ids.ts';
 import { LaunchSandboxes, SandboxBusCommand, type SandboxCommand } from '#bus/sandbox/commands.ts';
 import type { SandboxEvent } from '#bus/sandbox/events.ts';
 import { ENDED_STATUSES, type SandboxState } from '#bus/sandbox/state.ts';
-import { type ActorAddress, createLaneSubject, edgeCommandFilter, sandboxAddress } from '#bus/subjects.ts';
+import { type ActorAddress, createLaneSubject, edgeCommandFilter, laneOf, sandboxAddress } from '#bus/subjects.ts';
+import type { Admission } from '#actors/edge/admission.ts';
+import { createIdOf, createOf, isGoal, overtookItsCreate, refusalOfBatch, refusalReport, unsettledBy } from '#actors/edge/launch.ts';
 import type { CommandMeta, CommandResult } from '#actors/kernel/host.ts';
 import type { Clock } from '#actors/ports/clock.ts';
 import type { CommandConsumer, CommandQueue, Delivery } from '#actors/ports/command-queue.ts';
 import type { SandboxEffect } from '#actors/sandbox/sandbox.effects.ts';
-import type { z } from 'zod';
 import type { Log } from '../../log/log.ts';
 import type { ActorDriver } from '../driver/driver.ts';
-import type { Admission } from './admission.ts';
 import { EDGE_LIMITS } from './limits.ts';
 
 export type SandboxDriver = ActorDriver<SandboxState, SandboxCommand, SandboxEvent, SandboxEffect>;
@@ -104,30 +103,16 @@ class EdgeCommand {
     this.#delivery.ack();
   }
 
-  #refusalOfBatch(envelope: CommandEnvelope, batch: LaunchSandboxes): WireError | null {
-    const { edge } = this.#o;
-    if (envelope.deadlineAt !== undefined && envelope.deadlineAt < this.#o.clock.now())
-      return wireError('DEADLINE_EXCEEDED', `the create reached node ${edge} after its deadline; create again with a longer timeout`, {
-        outcome: 'not_applied',
-      });
-    if (!this.#o.accepting()) return wireError('EDGE_FENCED', `node ${edge} takes no new sandboxes now (draining, or its lease is not renewed)`);
-    if (batch.spec.backend !== 'container') return wireError('NOT_SUPPORTED', `backend ${batch.spec.backend} is not available on node ${edge}; use container`);
-    const available = this.#o.availableMemoryMiB();
-    if (available < EDGE_LIMITS.memoryFloorMiB)
-      return wireError(
-        'NODE_FULL',
-        `node ${edge} has ${available} MiB of memory left and takes no sandboxes below ${EDGE_LIMITS.memoryFloorMiB}; stop some, or try again later`,
-        { details: { dimension: 'availableMemory', free: available } },
-      );
-    const free = this.#o.freeDiskMiB();
-    if (free < EDGE_LIMITS.diskFloorMiB)
-      return wireError(
-        'NODE_FULL',
-        `node ${edge} has ${free} MiB of disk left and takes no sandboxes below ${EDGE_LIMITS.diskFloorMiB}; free some, or try again later`,
-        { details: { dimension: 'disk', free } },
-      );
-    const missing = this.#o.missingLayer(batch.spec);
-    return missing ? wireError('LAYER_NOT_FOUND', `layer ${missing} is not in the store that node ${edge} reads; build or import it, see dsec image ls`) : null;
+  #refusalOfBatch(envelope: CommandEnvelope, { spec }: LaunchSandboxes): WireError | null {
+    const { edge, clock } = this.#o;
+    return refusalOfBatch(envelope.deadlineAt, spec, {
+      edge,
+      now: clock.now(),
+      accepting: this.#o.accepting(),
+      availableMemoryMiB: this.#o.availableMemoryMiB(),
+      freeDiskMiB: this.#o.freeDiskMiB(),
+      missingLayer: this.#o.missingLayer(spec),
+    });
   }
 
   /** Null when the item is settled: committed, refused, or known from before. */
@@ -137,28 +122,17 @@ class EdgeCommand {
     if (driver.peek(address)) return null;
     const admitted = refusal ? { ok: false as const, error: refusal } : admission.admit(item.sandboxId, batch.spec);
     if (!admitted.ok) return this.#refuse(envelope, batch, item, admitted.error);
-    const { spec, requestId } = batch;
-    const { index, attempt } = item;
-    const command: SandboxCommand = { type: 'CreateSandbox', requestId, index, attempt, spec, slot: admitted.slot, generation, layersLocal: true };
-    const result = await driver.submit(address, command, this.#meta(envelope, `${envelope.id}:${index}:${attempt}`), { birth: true });
+    const command = createOf(batch, item, admitted.slot, generation);
+    const result = await driver.submit(address, command, this.#meta(envelope, createIdOf(envelope, item)), { birth: true });
     const held = driver.peek(address);
     if (!held || ENDED_STATUSES.has(held.state.status)) admission.release(item.sandboxId);
-    return result.ok || result.error.retry === 'never' ? null : result.error;
+    return unsettledBy(result);
   }
 
   async #refuse(envelope: CommandEnvelope, batch: LaunchSandboxes, item: Item, error: WireError): Promise<WireError | null> {
-    const refused: z.infer<typeof ReportRefused> = {
-      type: 'ReportRefused',
-      project: envelope.project,
-      requestId: batch.requestId,
-      index: item.index,
-      attempt: item.attempt,
-      error,
-    };
-    const id = `${envelope.project}:${batch.requestId}:refused:${item.index}:${item.attempt}`;
-    const report: CommandEnvelope = { ...envelope, id, at: this.#o.clock.now(), causationId: envelope.id, replyTo: undefined, data: refused };
+    const report = refusalReport(envelope, batch, item, error, this.#o.clock.now());
     const lane = laneOf(batch.requestId, this.#o.laneCount);
-    const outcome = await this.#o.queue.enqueue(createLaneSubject(lane), id, encode('refusal', report));
+    const outcome = await this.#o.queue.enqueue(createLaneSubject(lane), report.id, encode('refusal', report));
     this.#o.log.info('create.refused', { actorId: item.sandboxId, code: error.code, outcome: outcome.outcome });
     return outcome.outcome === 'applied' ? null : outcome.error;
   }
@@ -179,15 +153,14 @@ class EdgeCommand {
       this.#delivery.ack();
       return;
     }
-    // Stop and delete are goals: no order between commands can make them wrong, so they are never superseded.
-    const isGoal = command.type === 'StopSandbox' || command.type === 'DeleteSandbox';
     const address = sandboxAddress(envelope.project, id.data);
-    const result = await this.#o.driver.submit(address, command, this.#meta(envelope, envelope.id, isGoal));
-    if (!result.ok && result.error.code === 'SANDBOX_NOT_FOUND' && isGoal && this.#delivery.attempt <= EDGE_LIMITS.earlyStopRetries) {
-      this.#delivery.retry(EDGE_LIMITS.earlyStopRetryMs); // it may have overtaken the create
+    const result = await this.#o.driver.submit(address, command, this.#meta(envelope, envelope.id, isGoal(command.type)));
+    if (overtookItsCreate(command.type, result, this.#delivery.attempt)) {
+      this.#delivery.retry(EDGE_LIMITS.earlyStopRetryMs);
       return;
     }
-    if (!result.ok && result.error.retry !== 'never') throw new DsecError(result.error);
+    const unsettled = unsettledBy(result);
+    if (unsettled) throw new DsecError(unsettled);
     this.#reply(envelope, result, command.type === 'ExtendLives' ? this.#livesOf(address) : undefined);
     this.#delivery.ack();
   }
@@ -230,9 +203,3 @@ class EdgeCommand {
     this.#o.connection.publish(envelope.replyTo, encode('reply', reply));
   }
 }
-
-/** The lane that a request's commands always take, so that one consumer sees them. */
-export const laneOf = (requestId: string, laneCount: number): number => Number.parseInt(requestId.slice(-4), 16) % laneCount;
-
-/** The project's name as a message id prefix: ids are de-duplicated per stream, across projects. */
-export const messageIdOf = (project: ProjectName, ...parts: readonly (string | number)[]): string => [project, ...parts].join(':');

@@ -16,7 +16,7 @@ import { type Config, pathsOf, shardsOf } from '../../config.ts';
 import type { Log } from '../../log/log.ts';
 import { FORGETTING_LIMITS, startForgetting } from '../forgetting.ts';
 import { acquire, step } from '../scope.ts';
-import { Admission } from './admission.ts';
+import { Admission } from '#actors/edge/admission.ts';
 import { startBeats } from './beats.ts';
 import { availableMemoryMiB, freeDiskMiB, nodeCapacity, openFilesMax } from './capacity.ts';
 import { consumeEdgeCommands } from './commands.ts';

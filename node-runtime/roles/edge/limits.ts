@@ -1,21 +1,17 @@
+import { ADMISSION_LIMITS, COMMAND_LIMITS } from '#actors/edge/limits.ts';
+
 export const EDGE_LIMITS = {
-  /** Sockets, logs and pipes that one sandbox may hold open in the Edge: its Aether channel, and files being read. */
-  descriptorsPerSandbox: 4,
+  ...ADMISSION_LIMITS,
+  ...COMMAND_LIMITS,
   /** Descriptors kept for everything else in the process. */
   descriptorReserve: 1_000,
   /** Largest limit of open files that a sandbox may ask for. */
   openFilesMax: 65_536,
   /**
-   * CPU promised ÷ CPU present. A quota is a ceiling that the scheduler enforces, not a share that is set aside; sandboxes wait
-   * for a model most of the time (@paper §4: nine in ten average ≤5 % of what they ask for).
-   */
-  cpuOvercommit: 2_048,
-  /**
    * Memory promised ÷ memory present: limits are upper bounds that few reach (@paper §4, §5.2). What is really there decides
    * too: below `memoryFloorMiB` available the node takes no more sandboxes.
    */
   memoryOvercommit: 32,
-  memoryFloorMiB: 768,
   /**
    * Disk promised ÷ disk free at start: a limit is an upper bound that few reach. A sandbox's disk is a sparse file, so only what
    * is written is taken; below `diskFloorMiB` of free space the node takes no more sandboxes.
@@ -23,8 +19,6 @@ export const EDGE_LIMITS = {
   diskOvercommit: 8,
   /** Disk kept for the bus, logs and layers: what 100 sandboxes may keep of output, and room for the event log. */
   diskReserveMiB: 4_096,
-  /** A node with less takes no more sandboxes, whatever they ask for: the bus and the logs need what is left. */
-  diskFloorMiB: 512,
   /**
    * Processes promised ÷ processes that the kernel can name: limits are upper bounds against fork bombs, few sandboxes have
    * more than a handful. All sandboxes together are held below the kernel's number by the launcher.
@@ -40,9 +34,6 @@ export const EDGE_LIMITS = {
   commandsInFlight: 512,
   /** Launches at a time: the launcher is one process, more only queue in it. */
   launchesInFlight: 32,
-  /** A stop that overtook its create is given back this often, then answered SANDBOX_NOT_FOUND. */
-  earlyStopRetries: 5,
-  earlyStopRetryMs: 200,
   leaseMs: 30_000,
   leaseRenewMs: 10_000,
   beatMs: 1_000,

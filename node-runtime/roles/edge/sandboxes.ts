@@ -17,7 +17,7 @@ import { sandboxDefinition } from '#actors/sandbox/sandbox.definition.ts';
 import type { EdgeName } from '#bus/ids.ts';
 import type { Log } from '../../log/log.ts';
 import { ActorDriver } from '../driver/driver.ts';
-import type { Admission } from './admission.ts';
+import type { Admission } from '#actors/edge/admission.ts';
 import type { SandboxDriver } from './commands.ts';
 import { sandboxEffectRunner } from './effects.ts';
 import { EDGE_LIMITS } from './limits.ts';

@@ -6,7 +6,7 @@ import { MemoryEventLog, ManualClock } from '#adapters/memory/mod.ts';
 import { anAddress, aCommit } from '#test/helpers/commits.ts';
 import { aSandboxState } from '#test/helpers/sandboxes.ts';
 import { createLog } from '../../log/log.ts';
-import { Admission } from './admission.ts';
+import { Admission } from '#actors/edge/admission.ts';
 import { Sandboxes, type SandboxesOptions } from './sandboxes.ts';
 
 const SHARD = '0' as Shard;

@@ -9,6 +9,7 @@ import type { NatsConnection } from '@nats-io/transport-node';
 import { randomBytes } from 'node:crypto';
 import { type CommandEnvelope, decodeCommand, encode, invalid } from '#bus/envelope.ts';
 import { DsecError, toWireError } from '#bus/errors.ts';
+import { messageIdOf } from '#bus/ids.ts';
 import { Beat } from '#bus/edge/schema.ts';
 import { RequestBusCommand, type RequestCommand, type RequestEvent, type RequestState } from '#bus/request/schema.ts';
 import type { LaunchSandboxes } from '#bus/sandbox/commands.ts';
@@ -24,7 +25,6 @@ import { requestDefinition } from '#actors/request/request.definition.ts';
 import { pendingRequestEffects, type RequestEffect } from '#actors/request/request.effects.ts';
 import type { Log } from '../../log/log.ts';
 import { ActorDriver } from '../driver/driver.ts';
-import { messageIdOf } from '../edge/commands.ts';
 import { PLACEMENT_LIMITS } from './limits.ts';
 
 export type PlacementOptions = {

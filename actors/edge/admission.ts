@@ -12,7 +12,7 @@ import type { Capacity } from '#bus/edge/schema.ts';
 import type { SandboxId } from '#bus/ids.ts';
 import type { SandboxSpec } from '#bus/sandbox/spec.ts';
 import type { CpuMillis, MiB } from '#bus/units.ts';
-import { EDGE_LIMITS } from './limits.ts';
+import { ADMISSION_LIMITS } from './limits.ts';
 
 type Reservation = { readonly memoryMiB: number; readonly cpuMillis: number; readonly pids: number; readonly diskMiB: number; readonly slot: number };
 export type Admitted = { readonly ok: true; readonly slot: number } | { readonly ok: false; readonly error: WireError };
@@ -69,7 +69,7 @@ export class Admission {
       cpuMillis: this.#cpuMillis as CpuMillis,
       pids: this.#pids,
       diskMiB: this.#diskMiB as MiB,
-      descriptors: this.#reservations.size * EDGE_LIMITS.descriptorsPerSandbox,
+      descriptors: this.#reservations.size * ADMISSION_LIMITS.descriptorsPerSandbox,
     };
   }
 
@@ -88,13 +88,13 @@ export class Admission {
     return (
       check('sandboxes', 1, used.sandboxes, c.sandboxes) ??
       check('memoryMiB', limits.memoryMiB, used.memoryMiB, c.memoryMiB) ??
-      (limits.cpuMillis > c.cpuMillis / EDGE_LIMITS.cpuOvercommit
-        ? full('cpuMillis', limits.cpuMillis, 0, c.cpuMillis / EDGE_LIMITS.cpuOvercommit)
+      (limits.cpuMillis > c.cpuMillis / ADMISSION_LIMITS.cpuOvercommit
+        ? full('cpuMillis', limits.cpuMillis, 0, c.cpuMillis / ADMISSION_LIMITS.cpuOvercommit)
         : check('cpuMillis', limits.cpuMillis, used.cpuMillis, c.cpuMillis)) ??
       check('pids', limits.pids, used.pids, c.pids) ??
       check('diskMiB', limits.diskMiB ?? 0, used.diskMiB, c.diskMiB) ??
       (limits.openFiles !== null && limits.openFiles > this.#openFilesMax ? full('openFiles', limits.openFiles, 0, this.#openFilesMax) : undefined) ??
-      check('descriptors', EDGE_LIMITS.descriptorsPerSandbox, used.descriptors, c.descriptors)
+      check('descriptors', ADMISSION_LIMITS.descriptorsPerSandbox, used.descriptors, c.descriptors)
     );
   }
 

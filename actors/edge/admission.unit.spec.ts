@@ -4,9 +4,16 @@ import type { Capacity } from '#bus/edge/schema.ts';
 import type { SandboxId } from '#bus/ids.ts';
 import type { SandboxSpec } from '#bus/sandbox/spec.ts';
 import { Admission } from './admission.ts';
-import { EDGE_LIMITS } from './limits.ts';
+import { ADMISSION_LIMITS } from './limits.ts';
 
-const capacity = { sandboxes: 4, memoryMiB: 1_000, cpuMillis: 1_000 * EDGE_LIMITS.cpuOvercommit, pids: 1_000, diskMiB: 1_000, descriptors: 100 } as Capacity;
+const capacity = {
+  sandboxes: 4,
+  memoryMiB: 1_000,
+  cpuMillis: 1_000 * ADMISSION_LIMITS.cpuOvercommit,
+  pids: 1_000,
+  diskMiB: 1_000,
+  descriptors: 100,
+} as Capacity;
 const spec = (limits: { memoryMiB?: number; cpuMillis?: number; pids?: number; diskMiB?: number } = {}): SandboxSpec =>
   ({ limits: { memoryMiB: 100, cpuMillis: 100, pids: 10, diskMiB: null, openFiles: null, ...limits } }) as unknown as SandboxSpec;
 const id = (n: number): SandboxId => `sb-0-${n.toString(16).padStart(20, '0')}-node` as SandboxId;

@@ -1,0 +1,86 @@
+/**
+ * What an Edge says to packed creates: refused as a whole, one by one, or taken to the sandbox's actor.
+ *
+ * Decides from facts that its shell reads (time, floors, layers). Does not decide whether the sums fit: that is `admission.ts`.
+ * @paper §3.3
+ */
+import type { z } from 'zod';
+import type { CommandEnvelope } from '#bus/envelope.ts';
+import { type WireError, wireError } from '#bus/errors.ts';
+import { type EdgeName, messageIdOf } from '#bus/ids.ts';
+import type { ReportRefused } from '#bus/request/schema.ts';
+import type { LaunchSandboxes, SandboxCommand } from '#bus/sandbox/commands.ts';
+import type { TimestampMs } from '#bus/units.ts';
+import type { CommandResult } from '../kernel/host.ts';
+import { ADMISSION_LIMITS, COMMAND_LIMITS } from './limits.ts';
+
+export type LaunchItem = LaunchSandboxes['items'][number];
+
+/** What the node is like at the moment of the decision. */
+export type NodeFacts = {
+  readonly edge: EdgeName;
+  readonly now: number;
+  /** False while it is draining or fenced. */
+  readonly accepting: boolean;
+  readonly availableMemoryMiB: number;
+  readonly freeDiskMiB: number;
+  /** A layer of the spec that this node cannot get. */
+  readonly missingLayer: string | null;
+};
+
+/** What keeps every item of the batch from this node; null when each is for admission to decide. */
+export const refusalOfBatch = (deadlineAt: number | undefined, { backend }: LaunchSandboxes['spec'], node: NodeFacts): WireError | null => {
+  const { edge, availableMemoryMiB: memory, freeDiskMiB: disk, missingLayer: missing } = node;
+  const { memoryFloorMiB, diskFloorMiB } = ADMISSION_LIMITS;
+  if (deadlineAt !== undefined && deadlineAt < node.now)
+    return wireError('DEADLINE_EXCEEDED', `the create reached node ${edge} after its deadline; create again with a longer timeout`, {
+      outcome: 'not_applied',
+    });
+  if (!node.accepting) return wireError('EDGE_FENCED', `node ${edge} takes no new sandboxes now (draining, or its lease is not renewed)`);
+  if (backend !== 'container') return wireError('NOT_SUPPORTED', `backend ${backend} is not available on node ${edge}; use container`);
+  if (memory < memoryFloorMiB)
+    return full(`node ${edge} has ${memory} MiB of memory left and takes no sandboxes below ${memoryFloorMiB}; stop some`, 'availableMemory', memory);
+  if (disk < diskFloorMiB) return full(`node ${edge} has ${disk} MiB of disk left and takes no sandboxes below ${diskFloorMiB}; free some`, 'disk', disk);
+  return missing ? wireError('LAYER_NOT_FOUND', `layer ${missing} is not in the store that node ${edge} reads; build or import it, see dsec image ls`) : null;
+};
+
+const full = (message: string, dimension: string, free: number): WireError =>
+  wireError('NODE_FULL', `${message}, or try again later`, { details: { dimension, free } });
+
+/** The first command of an admitted sandbox. */
+export const createOf = ({ requestId, spec }: LaunchSandboxes, { index, attempt }: LaunchItem, slot: number, generation: number): SandboxCommand => ({
+  type: 'CreateSandbox',
+  requestId,
+  index,
+  attempt,
+  spec,
+  slot,
+  generation,
+  layersLocal: true,
+});
+
+/** Command id of an item's create: the same for every delivery of the batch that carries it. */
+export const createIdOf = (envelope: CommandEnvelope, { index, attempt }: LaunchItem): string => `${envelope.id}:${index}:${attempt}`;
+
+/** What goes back on the request's lane; `id` is the message's id too, so that a repeated refusal counts once. */
+export const refusalReport = (
+  envelope: CommandEnvelope,
+  { requestId }: LaunchSandboxes,
+  item: LaunchItem,
+  error: WireError,
+  at: TimestampMs,
+): CommandEnvelope => {
+  const { index, attempt } = item;
+  const data: z.infer<typeof ReportRefused> = { type: 'ReportRefused', project: envelope.project, requestId, index, attempt, error };
+  return { ...envelope, id: messageIdOf(envelope.project, requestId, 'refused', index, attempt), at, causationId: envelope.id, replyTo: undefined, data };
+};
+
+/** Null when the answer is the last word; otherwise why the command has to come again. */
+export const unsettledBy = (result: CommandResult): WireError | null => (result.ok || result.error.retry === 'never' ? null : result.error);
+
+/** Goals: no order between commands can make them wrong, so they are never superseded by a newer command. */
+export const isGoal = (type: SandboxCommand['type']): boolean => type === 'StopSandbox' || type === 'DeleteSandbox';
+
+/** A stop or delete may overtake the create on its way; it is given back a few times before it is told that there is nothing. */
+export const overtookItsCreate = (type: SandboxCommand['type'], result: CommandResult, attempt: number): boolean =>
+  !result.ok && result.error.code === 'SANDBOX_NOT_FOUND' && isGoal(type) && attempt <= COMMAND_LIMITS.earlyStopRetries;

@@ -1,0 +1,63 @@
+import { describe, expect, test } from 'vitest';
+import type { CommandEnvelope } from '#bus/envelope.ts';
+import { wireError } from '#bus/errors.ts';
+import type { EdgeName, ProjectName, RequestId } from '#bus/ids.ts';
+import type { LaunchSandboxes } from '#bus/sandbox/commands.ts';
+import type { TimestampMs } from '#bus/units.ts';
+import { createIdOf, overtookItsCreate, type NodeFacts, refusalOfBatch, refusalReport, unsettledBy } from './launch.ts';
+import { ADMISSION_LIMITS, COMMAND_LIMITS } from './limits.ts';
+
+const node: NodeFacts = {
+  edge: 'edge-a' as EdgeName,
+  now: 1_000,
+  accepting: true,
+  availableMemoryMiB: ADMISSION_LIMITS.memoryFloorMiB,
+  freeDiskMiB: ADMISSION_LIMITS.diskFloorMiB,
+  missingLayer: null,
+};
+const spec = { backend: 'container' } as LaunchSandboxes['spec'];
+
+describe('refusal of a batch', () => {
+  test('a node at its floors takes it, up to the very deadline', () => {
+    expect(refusalOfBatch(undefined, spec, node)).toBeNull();
+    expect(refusalOfBatch(1_000, spec, node)).toBeNull();
+  });
+
+  test.each<[string, Partial<NodeFacts>]>([
+    ['EDGE_FENCED', { accepting: false }],
+    ['NODE_FULL', { availableMemoryMiB: ADMISSION_LIMITS.memoryFloorMiB - 1 }],
+    ['NODE_FULL', { freeDiskMiB: ADMISSION_LIMITS.diskFloorMiB - 1 }],
+    ['LAYER_NOT_FOUND', { missingLayer: 'sha256:0' }],
+    ['DEADLINE_EXCEEDED', { now: 1_001 }],
+  ])('%s for %o', (code, facts) => {
+    expect(refusalOfBatch(1_000, spec, { ...node, ...facts })).toMatchObject({ code, message: expect.stringContaining('edge-a') });
+  });
+
+  test('a backend that the node lacks is not a question of room', () => {
+    expect(refusalOfBatch(undefined, { ...spec, backend: 'vm' }, node)).toMatchObject({ code: 'NOT_SUPPORTED', retry: 'never' });
+  });
+});
+
+test('ids of creates and refusals depend on the item and its attempt alone, so repetitions are the same message', () => {
+  const envelope = { id: 'acme:rq:forward', project: 'acme' as ProjectName, replyTo: 'somewhere' } as CommandEnvelope;
+  const batch = { requestId: 'rq-0-1' as RequestId } as LaunchSandboxes;
+  const item = { index: 3, attempt: 1 } as LaunchSandboxes['items'][number];
+  expect(createIdOf(envelope, item)).toBe('acme:rq:forward:3:1');
+  const refused = (at: number) => refusalReport(envelope, batch, item, wireError('NODE_FULL', 'full'), at as TimestampMs);
+  expect(refused(1).id).toBe(refused(2).id);
+  expect(refused(1)).toMatchObject({ causationId: envelope.id, replyTo: undefined, data: { type: 'ReportRefused', index: 3, attempt: 1 } });
+});
+
+test('a stop that finds nothing comes again a few times; a pause that finds nothing does not', () => {
+  const missing = { ok: false, error: wireError('SANDBOX_NOT_FOUND', 'none') } as const;
+  expect(overtookItsCreate('StopSandbox', missing, 1)).toBe(true);
+  expect(overtookItsCreate('DeleteSandbox', missing, COMMAND_LIMITS.earlyStopRetries + 1)).toBe(false);
+  expect(overtookItsCreate('PauseSandbox', missing, 1)).toBe(false);
+  expect(overtookItsCreate('StopSandbox', { ok: true, decision: 'ignored', reason: '', version: 1 }, 1)).toBe(false);
+});
+
+test('only an answer that may still change brings the command back', () => {
+  expect(unsettledBy({ ok: true, decision: 'ignored', reason: '', version: 1 })).toBeNull();
+  expect(unsettledBy({ ok: false, error: wireError('INVALID_STATE', 'no') })).toBeNull();
+  expect(unsettledBy({ ok: false, error: wireError('BUS_UNAVAILABLE', 'away') })).toMatchObject({ code: 'BUS_UNAVAILABLE' });
+});
