@@ -17,6 +17,7 @@ import { REQUEST_LIMITS } from './limits.ts';
 
 type RequestDecision = Decision<RequestEvent>;
 type Place = Extract<RequestCommand, { type: 'PlaceSandboxes' }>;
+type OverQuota = Extract<RequestCommand, { type: 'ReportOverQuota' }>;
 type Refused = Extract<RequestCommand, { type: 'ReportRefused' }>;
 
 export const decideRequest = (state: RequestState | null, command: RequestCommand, context: DecisionContext): RequestDecision => {
@@ -27,23 +28,36 @@ export const decideRequest = (state: RequestState | null, command: RequestComman
     );
   if (command.type === 'PlaceSandboxes') return state ? placeAgain(state, command, context.at) : place(command, context.at);
   if (!state) return reject(wireError('REQUEST_NOT_FOUND', `there is no request ${address.id} in project ${address.project}; its key may have expired`));
-  return refused(state, command, context.at);
+  return command.type === 'ReportOverQuota' ? overQuota(state, command, context.at) : refused(state, command, context.at);
 };
 
 const place = (command: Place, at: TimestampMs): RequestDecision => {
-  const { requestId, project, key, bodyHash, count, spec, deadlineAt, choices } = command;
+  const { requestId, project, key, bodyHash, count, spec, deadlineAt, choices, quota } = command;
   if (!RequestIdSchema.safeParse(requestId).success || count < 1 || choices.length !== count)
     return reject(
       wireError('INVALID_ARGUMENT', `request ${requestId} asks for ${count} sandboxes and has ${choices.length} choices; placement must give one each`),
     );
   const keyExpiresAt = addMs(at, KEY_LIMITS.requestKeyLifetimeMs as DurationMs);
-  const accepted: RequestEvent = { type: 'RequestAccepted', at, id: requestId, project, key, bodyHash, count, spec, deadlineAt, keyExpiresAt };
+  const accepted: RequestEvent = {
+    type: 'RequestAccepted',
+    at,
+    id: requestId,
+    project,
+    key,
+    bodyHash,
+    count,
+    spec,
+    deadlineAt,
+    keyExpiresAt,
+    quotaLease: quota?.lease ?? null,
+  };
   if (at >= deadlineAt) return accept(accepted, ...choices.map((_, index) => unplaceable(index, tooLate(requestId), at)));
 
   const assignments: Assignment[] = [];
   const unplaced: RequestEvent[] = [];
   for (const [index, edge] of choices.entries()) {
-    if (edge) assignments.push(assignmentOf(requestId, index, 0, edge));
+    if (quota?.error && index >= quota.count) unplaced.push(unplaceable(index, quota.error, at));
+    else if (edge) assignments.push(assignmentOf(requestId, index, 0, edge));
     else unplaced.push(unplaceable(index, noCapacity(null, spec), at));
   }
   const assigned: RequestEvent[] = assignments.length > 0 ? [{ type: 'SandboxesAssigned', at, assignments }] : [];
@@ -75,6 +89,11 @@ const refused = (state: RequestState, { index, attempt, error, choice }: Refused
   if (choice && !late && mayTry(item, choice, error))
     return accept({ type: 'SandboxesAssigned', at, assignments: [assignmentOf(state.id, index, attempt + 1, choice)] });
   return accept(unplaceable(index, finalError(state.id, error, late), at));
+};
+
+const overQuota = (state: RequestState, { error }: OverQuota, at: TimestampMs): RequestDecision => {
+  const [first, ...rest] = state.items.flatMap((item, index) => (item.error ? [] : [unplaceable(index, error, at)]));
+  return first ? accept(first, ...rest) : ignore('every item has been given up already');
 };
 
 /** A refusal that says what is wrong with the request stays as it is; one about room becomes the fleet's answer. */

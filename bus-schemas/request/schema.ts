@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { ClientKey, EdgeName, ProjectName, RequestId, SandboxId } from '../ids.ts';
 import { WIRE_LIMITS } from '../limits.ts';
 import { WireError } from '../errors.ts';
+import { QuotaLeaseId } from '../project/quota.ts';
 import { TimestampMs } from '../units.ts';
 import { SandboxSpec } from '../sandbox/spec.ts';
 
@@ -43,10 +44,16 @@ export const ReportRefused = z.object({
 export const RequestBusCommand = z.discriminatedUnion('type', [PlaceSandboxes, ReportRefused]);
 export type RequestBusCommand = z.infer<typeof RequestBusCommand>;
 
-/** The bus command with what only a shell can know: the choices of the placement policy, as data. */
+/** Room that was reserved for a request: the lease it is spent from, for how many items, and what is said of the others. */
+export const ReservedQuota = z.object({ lease: QuotaLeaseId, count: z.number().int().nonnegative(), error: WireError.nullable() });
+export type ReservedQuota = z.infer<typeof ReservedQuota>;
+
+/** The bus command with what only a shell can know: the choices of the placement policy and the quota, as data. */
 export const RequestCommand = z.discriminatedUnion('type', [
-  PlaceSandboxes.extend({ choices: z.array(EdgeName.nullable()) }),
+  PlaceSandboxes.extend({ choices: z.array(EdgeName.nullable()), quota: ReservedQuota.optional() }),
   ReportRefused.extend({ choice: EdgeName.nullable() }),
+  /** The request was committed after its lease had been settled, and its project has no room for it: nothing of it was forwarded. */
+  z.object({ type: z.literal('ReportOverQuota'), project: ProjectName, requestId: RequestId, error: WireError }),
 ]);
 export type RequestCommand = z.infer<typeof RequestCommand>;
 
@@ -62,6 +69,8 @@ export const RequestEvent = z.discriminatedUnion('type', [
     spec: SandboxSpec,
     deadlineAt: TimestampMs,
     keyExpiresAt: TimestampMs,
+    /** What its sandboxes are spent from; null where nothing is reserved. */
+    quotaLease: QuotaLeaseId.nullable().default(null),
   }),
   z.object({ type: z.literal('SandboxesAssigned'), at: TimestampMs, assignments: z.array(Assignment) }),
   z.object({ type: z.literal('SandboxUnplaceable'), at: TimestampMs, index: z.number().int().nonnegative(), error: WireError }),
@@ -87,6 +96,7 @@ export const RequestState = z.object({
   createdAt: TimestampMs,
   deadlineAt: TimestampMs,
   keyExpiresAt: TimestampMs,
+  quotaLease: QuotaLeaseId.nullable().default(null),
   /** Position = index. */
   items: z.array(RequestItem),
 });

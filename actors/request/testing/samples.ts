@@ -42,6 +42,10 @@ export const refuse = (index: number, attempt: number, choice: EdgeName | null, 
   choice,
 });
 
+export const lease = `ql-${'0a'.repeat(12)}`;
+export const overQuota = wireError('QUOTA_EXCEEDED', 'project acme may have 1 sandboxes and has them');
+export const reportOverQuota: RequestCommand = { type: 'ReportOverQuota', project, requestId, error: overQuota };
+
 export const COMMANDS: readonly RequestCommand[] = [
   place([E1, E2, null]),
   place([E2, E2, E2]),
@@ -50,5 +54,7 @@ export const COMMANDS: readonly RequestCommand[] = [
   ...[0, 1, 2].flatMap((attempt) => [E1, E2, edgeNamed(3), null].flatMap((choice) => [refuse(0, attempt, choice), refuse(1, attempt, choice, missing)])),
   refuse(0, 0, E2, impossible),
   refuse(9, 0, E1),
+  place([E1, E2, E1], { quota: { lease, count: 1, error: overQuota } }),
+  reportOverQuota,
 ];
 export const DELAYS_MS: readonly number[] = [0, 1_000, DEADLINE_MS, 25 * 3_600_000];

@@ -1,7 +1,7 @@
 import type { RequestCommand } from '#bus/request/schema.ts';
 import { shelf, type Story } from '../../kernel/testing/story.ts';
 import { requestDefinition } from '../request.definition.ts';
-import { address, DEADLINE_MS, E1, E2, edgeNamed, impossible, missing, place, refuse, T0 } from './samples.ts';
+import { address, DEADLINE_MS, E1, E2, edgeNamed, impossible, missing, lease, overQuota, place, refuse, reportOverQuota, T0 } from './samples.ts';
 
 const story = (name: string, ...steps: [RequestCommand, number][]): Story<RequestCommand> => ({
   name,
@@ -25,5 +25,6 @@ export const requestShelf = shelf('request', requestDefinition, address, [
     [refuse(1, 0, null), 30],
   ),
   story('given-up', [place([E1, E2]), 0], [refuse(0, 0, E2, impossible), 10], [refuse(1, 0, E1), DEADLINE_MS]),
+  story('over-quota', [place([E1, E2, E1], { quota: { lease, count: 2, error: overQuota } }), 0], [reportOverQuota, 10], [reportOverQuota, 11]),
   story('too-late', [place([E1, E2]), DEADLINE_MS + 1]),
 ]);
