@@ -68,6 +68,10 @@ struct cgroup_stats {
 	uint64_t memory_bytes, cpu_usec, pids, oom_kills;
 };
 
+struct cgroup_memory {
+	uint64_t used_bytes, reclaimable_bytes, file_bytes, swapped_bytes;
+};
+
 const char *cgroup_layout_name(enum cgroup_layout layout);
 /* Chooses the hierarchies from the text of /proc/self/mountinfo. Pure. -1: a needed controller is nowhere. */
 int cgroup_choose(struct cgroup_tree *tree, const char *mountinfo, const char *unified_controllers, bool without_v2);
@@ -92,6 +96,17 @@ int cgroup_remove(const struct cgroup_tree *tree, const char *id);
 /* Aether's process id, or 0. */
 pid_t cgroup_first_process(const struct cgroup_tree *tree, const char *id);
 int cgroup_read_stats(const struct cgroup_tree *tree, const char *id, struct cgroup_stats *stats);
+/* What its payload holds in memory, and how much of it lies in swap. `reclaimable`: private and shared memory, not files. */
+int cgroup_read_memory(const struct cgroup_tree *tree, const char *id, struct cgroup_memory *memory);
+/*
+ * Whether the payload's memory may go to swap: a paused sandbox's may, a running one's only as far as it asked for swap. On v1 the
+ * limit is on memory and swap together, which moving pages does not change; there only the kernel's inclination is set.
+ */
+int cgroup_allow_swap(const struct cgroup_tree *tree, const char *id, bool paused, uint64_t swap_mib);
+/* Asks the kernel to take memory from the payload, by whatever way the layout has. Takes long. */
+void cgroup_reclaim(const struct cgroup_tree *tree, const char *id, uint64_t bytes);
+/* Calls back with every process of the payload; stops at the first nonzero answer and returns it. */
+int cgroup_each_process(const struct cgroup_tree *tree, const char *id, int (*visit)(pid_t pid, void *context), void *context);
 /* Calls back with the id of every sandbox that has a directory. */
 int cgroup_each(const struct cgroup_tree *tree, int (*visit)(const char *id, void *context), void *context);
 

@@ -49,6 +49,8 @@ static int write_v1_limits(const struct hierarchy *hierarchy, const char *id, co
 		unsigned long long with_swap = (limits->memory_mib + limits->swap_mib) << 20;
 		if (write_control_number(hierarchy->fd, below(&path, id, "payload/memory.memsw.limit_in_bytes"), with_swap) < 0 && errno != ENOENT)
 			return -1;
+		if (cgroup_allow_swap_in(hierarchy, id, false, limits->swap_mib) < 0)
+			return -1;
 		unsigned long long sockets = limits->memory_mib / SOCKET_MEMORY_DIVISOR;
 		if (sockets < SOCKET_MEMORY_MIB_MIN)
 			sockets = SOCKET_MEMORY_MIB_MIN;
@@ -158,8 +160,7 @@ int cgroup_seal(const struct cgroup_tree *tree, const char *id, const struct cgr
 	    write_control_number(unified->fd, below(&path, id, "payload/pids.max"), limits->pids) < 0 ||
 	    write_control_number(unified->fd, below(&path, id, "cpu.weight"), limits->cpu_weight) < 0)
 		return fault_errno(fault, "set cgroup limits");
-	/* what a running sandbox may swap; a pause raises this. A kernel without swap has no such file. */
-	if (write_control_number(unified->fd, below(&path, id, "payload/memory.swap.max"), limits->swap_mib << 20) < 0 && errno != ENOENT)
+	if (cgroup_allow_swap(tree, id, false, limits->swap_mib) < 0)
 		return fault_errno(fault, "set swap limit");
 	return 0;
 }

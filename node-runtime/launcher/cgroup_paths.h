@@ -35,4 +35,7 @@ static inline const struct hierarchy *primary(const struct cgroup_tree *tree)
 	return &tree->list[0];
 }
 
+/* Of cgroup_allow_swap, while the v1 directories are being made. */
+int cgroup_allow_swap_in(const struct hierarchy *memory, const char *id, bool paused, uint64_t swap_mib);
+
 #endif

@@ -50,6 +50,8 @@ export type Launched = {
 /** `pid` 0: nothing runs, but something of it is left to destroy. */
 export type Present = { readonly id: string; readonly pid: number };
 export type SandboxStats = { readonly memoryBytes: number; readonly cpuUsec: number; readonly pids: number; readonly oomKills: number };
+/** What a payload used before and after, what of it lies in swap, and what its compressed copies take. */
+export type Reclaimed = { readonly beforeBytes: number; readonly afterBytes: number; readonly swappedBytes: number; readonly costBytes: number };
 export type LauncherInfo = { readonly pid: number; readonly cgroup: 'v2' | 'v1' | 'mixed'; readonly erofs: 'file' | 'loop'; readonly version: string };
 
 type Pending = { readonly request: string; readonly resolve: (frame: Frame) => void; readonly reject: (error: Error) => void; readonly timer: NodeJS.Timeout };
@@ -150,6 +152,38 @@ export class LauncherClient {
     await this.#ask(REQUEST.thaw, `thaw ${id}`, [['id', id]]);
   }
 
+  /**
+   * Gives the memory of a frozen sandbox back, to swap where there is some. Ended by a thaw or a destroy (OVERLOADED); repeating
+   * it takes what has come since.
+   */
+  async reclaim(id: string): Promise<Reclaimed> {
+    const frame = await this.#ask(REQUEST.reclaim, `reclaim memory of ${id}`, [['id', id]], LAUNCHER_LIMITS.reclaimMs);
+    const [beforeBytes, afterBytes, swappedBytes, costBytes] = ['beforeBytes', 'afterBytes', 'swappedBytes', 'costBytes'].map((key) =>
+      numberOf(frame, key),
+    ) as [number, number, number, number];
+    return { beforeBytes, afterBytes, swappedBytes, costBytes };
+  }
+
+  /** Brings pages back from swap before they are touched, at most so many. Answers with the bytes it asked the kernel for. */
+  async prefetch(id: string, mostMiB: number): Promise<number> {
+    const pairs = [
+      ['id', id],
+      ['mostMiB', mostMiB],
+    ] as const;
+    return numberOf(await this.#ask(REQUEST.prefetch, `prefetch memory of ${id}`, pairs, LAUNCHER_LIMITS.reclaimMs), 'advisedBytes');
+  }
+
+  /** Makes the node's own compressed swap, or finds it again. */
+  async swapOn(sizeMiB: number): Promise<{ readonly device: string; readonly bytes: number }> {
+    const frame = await this.#ask(REQUEST.swapOn, 'make swap', [['sizeMiB', sizeMiB]], LAUNCHER_LIMITS.swapMs);
+    return { device: fieldOf(frame, 'device') ?? '', bytes: numberOf(frame, 'bytes') };
+  }
+
+  /** Removes it; what lies in it comes back to memory. Done when there is none. */
+  async swapOff(): Promise<void> {
+    await this.#ask(REQUEST.swapOff, 'remove swap', [], LAUNCHER_LIMITS.swapMs);
+  }
+
   async stats(id: string): Promise<SandboxStats> {
     const frame = await this.#ask(REQUEST.stats, `stats of ${id}`, [['id', id]]);
     const [memoryBytes, cpuUsec, pids, oomKills] = ['memoryBytes', 'cpuUsec', 'pids', 'oomKills'].map((key) => numberOf(frame, key)) as [
@@ -198,7 +232,7 @@ export class LauncherClient {
     this.#socket.destroy();
   }
 
-  #ask(type: number, request: string, pairs: readonly Pair[]): Promise<Frame> {
+  #ask(type: number, request: string, pairs: readonly Pair[], answerMs: number = LAUNCHER_LIMITS.answerMs): Promise<Frame> {
     return new Promise((resolve, reject) => {
       if (this.#closed) throw lost(request);
       if (this.#pending.size >= LAUNCHER_LIMITS.pendingRequests)
@@ -207,8 +241,8 @@ export class LauncherClient {
       const frame = encode(type, id, request, pairs);
       const timer = setTimeout(() => {
         this.#pending.delete(id);
-        reject(DsecError.of('DEADLINE_EXCEEDED', `${request}: the launcher did not answer within ${LAUNCHER_LIMITS.answerMs} ms; repeat the request`));
-      }, LAUNCHER_LIMITS.answerMs);
+        reject(DsecError.of('DEADLINE_EXCEEDED', `${request}: the launcher did not answer within ${answerMs} ms; repeat the request`));
+      }, answerMs);
       this.#pending.set(id, { request, resolve, reject, timer });
       this.#socket.write(frame);
     });

@@ -6,8 +6,10 @@
 #include "images.h"
 #include "launch.h"
 #include "launcher.h"
+#include "reclaim.h"
 #include "sandbox.h"
 #include "spec.h"
+#include "swap.h"
 #include "teardown.h"
 #include "tombs.h"
 
@@ -93,8 +95,24 @@ static void freeze(const struct request *request)
 static void thaw(const struct request *request)
 {
 	const char *id = sandbox_id_of(request);
+	if (!id)
+		return;
+	reclaim_end(id);
+	freeze_request(request, id, false);
+}
+
+static void reclaim(const struct request *request)
+{
+	const char *id = sandbox_id_of(request);
 	if (id)
-		freeze_request(request, id, false);
+		reclaim_request(request, id);
+}
+
+static void prefetch(const struct request *request)
+{
+	const char *id = sandbox_id_of(request);
+	if (id)
+		prefetch_request(request, id);
 }
 
 static void stats(const struct request *request)
@@ -161,6 +179,7 @@ bool control_handle(uint16_t type, const struct request *request)
 		[REQUEST_MOUNT_IMAGE] = mount_image, [REQUEST_UMOUNT_IMAGE] = unmount_image, [REQUEST_LIST_IMAGES] = list_images,
 		[REQUEST_LAUNCH] = launch_request, [REQUEST_DESTROY] = destroy_request, [REQUEST_FREEZE] = freeze, [REQUEST_THAW] = thaw,
 		[REQUEST_STATS] = stats, [REQUEST_LIST] = list, [REQUEST_FORGET] = forget, [REQUEST_QUIT] = quit,
+		[REQUEST_RECLAIM] = reclaim, [REQUEST_PREFETCH] = prefetch, [REQUEST_SWAP_ON] = swap_on_request, [REQUEST_SWAP_OFF] = swap_off_request,
 	};
 	if (type >= sizeof HANDLERS / sizeof *HANDLERS || !HANDLERS[type])
 		return false;

@@ -66,6 +66,28 @@ enum {
 	/* v1 counts the buffers of sockets apart: so much of the memory limit on top of it, and at least what a few busy connections need. */
 	SOCKET_MEMORY_DIVISOR = 4,
 	SOCKET_MEMORY_MIB_MIN = 8,
+	/* Workers at once: reclaim is bound by processors and by memory, and launches need some of both. */
+	JOBS_AT_ONCE = 4,
+	/* Requests that wait for a worker: every sandbox of a full node, paused at once. */
+	JOBS_WAITING_MAX = 12000,
+	/* Half a GiB compresses in a second; a worker that takes this long is stuck behind something else. */
+	RECLAIM_TIMEOUT_SECONDS = 40,
+	PREFETCH_TIMEOUT_SECONDS = 20,
+	/* Taking a swap area off brings back whatever lies in it. */
+	SWAP_TIMEOUT_SECONDS = 100,
+	/* Page ranges and pages (8 MiB) of one piece of advice: small enough that threads share a process evenly. */
+	ADVICE_RANGES = 512,
+	ADVICE_PAGES = 2048,
+	ADVICE_THREADS_MAX = 8,
+	/* Less than this in a payload is not worth a worker: a shell that sleeps has it. */
+	RECLAIM_BYTES_MIN = 768 << 10,
+	/* What advice leaves is taken by the control group's own, slower reclaim when it is more than this and this part of the whole. */
+	RECLAIM_REST_BYTES = 2 << 20,
+	RECLAIM_REST_DIVISOR = 32,
+	/* Devices of zram that are looked through for ours. */
+	SWAP_DEVICES_MAX = 256,
+	/* A swap header counts pages in 32 bits. */
+	SWAP_MIB_MAX = 16 << 20,
 };
 
 #endif

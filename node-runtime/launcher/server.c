@@ -232,3 +232,11 @@ void server_close(void)
 	for (int i = 0; i < CONNECTIONS_MAX; i++)
 		drop(&connections[i]);
 }
+
+void server_abandon(void)
+{
+	close(listener.fd);
+	for (int i = 0; i < CONNECTIONS_MAX; i++)
+		if (connections[i].watch.fd >= 0)
+			close(connections[i].watch.fd);
+}

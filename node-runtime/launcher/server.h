@@ -25,6 +25,10 @@ enum request_type {
 	REQUEST_LIST,
 	REQUEST_FORGET,
 	REQUEST_QUIT,
+	REQUEST_RECLAIM,
+	REQUEST_PREFETCH,
+	REQUEST_SWAP_ON,
+	REQUEST_SWAP_OFF,
 	ANSWER_OK = 64,
 	ANSWER_ERROR = 65,
 };
@@ -60,5 +64,7 @@ int server_open(struct fault *fault);
 void server_stop_listening(void);
 /* Ends the connections, which tells their Edges that the launcher has gone. */
 void server_close(void);
+/* In a worker: its copies of the connections are closed, so that the launcher's ends are their ends. */
+void server_abandon(void);
 
 #endif

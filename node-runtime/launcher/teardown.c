@@ -2,6 +2,7 @@
 
 #include "files.h"
 #include "frame.h"
+#include "job.h"
 #include "launcher.h"
 #include "spec.h"
 #include "storage.h"
@@ -168,6 +169,7 @@ void destroy_request(const struct request *request)
 		answer_fault(&request->ticket, &fault);
 		return;
 	}
+	jobs_cancel(id);
 	struct sandbox *sandbox = sandbox_find(id);
 	if (!sandbox) {
 		destroy_unrecorded(id, request);

@@ -14,6 +14,10 @@ export const REQUEST = {
   list: 10,
   forget: 11,
   quit: 12,
+  reclaim: 13,
+  prefetch: 14,
+  swapOn: 15,
+  swapOff: 16,
 } as const;
 export const ANSWER = { ok: 64, error: 65 } as const;
 
