@@ -120,3 +120,16 @@ export const JOB_LIMITS = {
   /** As long as a sandbox's longest life: a job of which no member may live has no use. */
   lifeMsMax: 7 * 24 * 3_600_000,
 } as const;
+
+export const ROLLOUT_LIMITS = {
+  taskBytes: 65_536,
+  /** Request and answer of the open turn lie together in one commit beside the rest of the state. */
+  turnBytes: 393_216,
+  resultBytes: 65_536,
+  /** Agent sandboxes beside the worker. */
+  sandboxes: 8,
+  groupLength: 200,
+  stepCommandBytes: 1_024,
+  /** Steps told in one commit; at some 2 KiB each they leave the open turn its room. */
+  stepsPerCommit: 64,
+} as const;

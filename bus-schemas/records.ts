@@ -8,6 +8,7 @@ import { invalid } from './envelope.ts';
 import { DsecError } from './errors.ts';
 import { JobEvent, JobState } from './job/schema.ts';
 import { RequestEvent, RequestState } from './request/schema.ts';
+import { RolloutEvent, RolloutState } from './rollout/schema.ts';
 import { SandboxEvent } from './sandbox/events.ts';
 import { SandboxState } from './sandbox/state.ts';
 import { newestVersion, upcast, type Versioned } from './upcasters.ts';
@@ -17,6 +18,7 @@ export const RECORDS = {
   request: { state: RequestState, event: RequestEvent },
   edge: { state: EdgeState, event: EdgeEvent },
   job: { state: JobState, event: JobEvent },
+  rollout: { state: RolloutState, event: RolloutEvent },
 } as const;
 export type RecordKind = keyof typeof RECORDS;
 

@@ -20,6 +20,8 @@ export const UPCASTERS: Readonly<Record<string, readonly Upcaster[]>> = {
   'edge.event': [],
   'job.state': [],
   'job.event': [],
+  'rollout.state': [],
+  'rollout.event': [],
 };
 
 export const newestVersion = (kind: string): number => (UPCASTERS[kind]?.length ?? 0) + 1;

@@ -11,6 +11,7 @@ import { JobCommand } from '../job/schema.ts';
 import { OpAnswer, type OpName, OPS } from '../op/schema.ts';
 import { type RecordKind, readEvent, readState } from '../records.ts';
 import { RequestBusCommand } from '../request/schema.ts';
+import { RolloutCommand } from '../rollout/schema.ts';
 import { LaunchSandboxes, SandboxBusCommand, SandboxCommand } from '../sandbox/commands.ts';
 import { SandboxRequest } from '../sandbox/spec.ts';
 
@@ -25,6 +26,7 @@ export const READERS: Readonly<Record<string, (input: unknown, name: string) => 
   'sandbox-request': (input) => SandboxRequest.parse(input),
   'request-bus-command': (input) => RequestBusCommand.parse(input),
   'job-command': (input) => JobCommand.parse(input),
+  'rollout-command': (input) => RolloutCommand.parse(input),
   'edge-command': (input) => EdgeCommand.parse(input),
   state: (input, kind) => readState(kind as RecordKind, input, 1),
   event: (input, name) => readEvent(name.split('.')[0] as RecordKind, input, 1),
@@ -144,6 +146,59 @@ const jobState = {
   goalDeadlineAt: null,
   counts: memberCounts,
   endReason: null,
+};
+const rolloutId = `ro-3-${'ef'.repeat(16)}`;
+const rolloutSpec = {
+  task: { repository: 'left-pad' },
+  worker: { sandbox: { image: 'node' }, program: { argv: ['node', '/worker.mjs'], env: { A: 'b' }, cwd: '/w', user: 'bob' } },
+  sandboxes: { agent: { image: 'debian', workspaces: ['left-pad'] } },
+  lifeMs: 3_600_000,
+  group: 'task-1',
+  keepSandboxes: true,
+};
+const served = { stdoutBytes: 100, stdinBytes: 20 };
+const stepRecord = {
+  step: 3,
+  role: 'agent',
+  sandboxId,
+  execId,
+  command: 'make test',
+  exitCode: 0,
+  reason: 'exited',
+  stdoutBytes: 10,
+  stderrBytes: 0,
+  startedAt: at,
+  durationMs: 12,
+  error: null,
+  replayed: true,
+};
+const rolloutState = {
+  id: rolloutId,
+  project: 'acme',
+  jobId,
+  key: 'task-1/0',
+  bodyHash: 'b0d1',
+  status: 'answering',
+  spec: rolloutSpec,
+  createdAt: at,
+  endedAt: null,
+  deadlineAt: later,
+  transitionDeadlineAt: null,
+  transition: 2,
+  attempt: 1,
+  worker: sandboxId,
+  execId,
+  sandboxes: { agent: sandboxId },
+  served,
+  turns: 4,
+  steps: 9,
+  open: { turn: 4, request: null, requestHash: 'q4', askedAt: at, answer: { text: 'ls' }, answerHash: 'a4' },
+  lastAnswerHash: 'a4',
+  outcome: null,
+  reward: null,
+  result: null,
+  exitCode: null,
+  error: null,
 };
 const goal = { at, goalVersion: 1, deadlineAt: later };
 const create = { type: 'CreateSandbox', requestId, index: 0, attempt: 0, spec, slot: 7, generation: 3 };
@@ -289,7 +344,21 @@ export const SAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>>
     { type: 'ReportMembers', goal: 'paused', goalVersion: 1, counts: memberCounts },
     { type: 'JobDeadlinePassed', kind: 'owner', version: 2 },
   ),
-  state: { sandbox: sandboxState, request: requestState, edge: edgeState, job: jobState },
+  'rollout-command': byType(
+    { type: 'StartRollout', jobId, key: 'task-1/0', bodyHash: 'b0d1', spec: rolloutSpec, jobDeadlineAt: later },
+    { type: 'AnswerTurn', turn: 4, answer: { text: 'ls' }, answerHash: 'a4', epoch: 2, jobEpoch: 2 },
+    { type: 'StopRollout' },
+    { type: 'ReportRolloutReady', attempt: 0, worker: sandboxId, execId, sandboxes: { agent: sandboxId } },
+    { type: 'ReportAsked', attempt: 0, turn: 4, request: { messages: [] }, requestHash: 'q4', steps: [stepRecord], served },
+    { type: 'ReportDelivered', attempt: 0, turn: 4, served },
+    { type: 'ReportSteps', attempt: 0, steps: [stepRecord], served },
+    { type: 'ReportReplaced', role: 'agent', lost: sandboxId, sandboxId },
+    { type: 'ReportFinished', attempt: 0, reward: 0.5, result: { passed: true }, exitCode: 0, steps: [], served },
+    { type: 'ReportWorkerEnded', attempt: 0, lost: true, error },
+    { type: 'ReportCleaned' },
+    { type: 'RolloutDeadlinePassed', kind: 'life', version: 0 },
+  ),
+  state: { rollout: rolloutState, sandbox: sandboxState, request: requestState, edge: edgeState, job: jobState },
   event: {
     ...events(
       'sandbox',
@@ -376,6 +445,31 @@ export const SAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>>
       { type: 'JobEnding', ...goal, reason: 'owner_lost' },
       { type: 'JobEndRetried', ...goal },
       { type: 'JobEnded', at, counts: memberCounts },
+    ),
+    ...events(
+      'rollout',
+      {
+        type: 'RolloutStarted',
+        at,
+        id: rolloutId,
+        project: 'acme',
+        jobId,
+        key: 'task-1/0',
+        bodyHash: 'b0d1',
+        spec: rolloutSpec,
+        deadlineAt: later,
+        transitionDeadlineAt: later,
+      },
+      { type: 'RolloutRunning', at, attempt: 0, worker: sandboxId, execId, sandboxes: { agent: sandboxId } },
+      { type: 'StepsRecorded', at, steps: [stepRecord], served },
+      { type: 'TurnAsked', at, turn: 4, request: { messages: [] }, requestHash: 'q4', served },
+      { type: 'TurnAnswered', at, turn: 4, answer: { text: 'ls' }, answerHash: 'a4', epoch: 2 },
+      { type: 'TurnDelivered', at, turn: 4, served },
+      { type: 'SandboxReplaced', at, role: 'agent', lost: sandboxId, sandboxId },
+      { type: 'RolloutRestarting', at, attempt: 1, error, transitionDeadlineAt: later },
+      { type: 'RolloutEnding', at, outcome: 'finished', reward: 0.5, result: { passed: true }, exitCode: 0, error: null, transitionDeadlineAt: later },
+      { type: 'RolloutEndRetried', at, transitionDeadlineAt: later },
+      { type: 'RolloutEnded', at },
     ),
   },
   api: {

@@ -1,0 +1,71 @@
+import type { RolloutCommand } from '#bus/rollout/schema.ts';
+import { shelf, type Story } from '../../kernel/testing/story.ts';
+import { rolloutDefinition } from '../rollout.definition.ts';
+import {
+  address,
+  answer,
+  asked,
+  cleaned,
+  delivered,
+  finished,
+  LIFE_MS,
+  passed,
+  ready,
+  replaced,
+  start,
+  step,
+  stepped,
+  stop,
+  T0,
+  workerEnded,
+} from './samples.ts';
+
+const story = (name: string, ...steps: [RolloutCommand, number][]): Story<RolloutCommand> => ({
+  name,
+  steps: steps.map(([command, delayMs]) => ({ command, at: T0 + delayMs })),
+});
+
+export const rolloutShelf = shelf('rollout', rolloutDefinition, address, [
+  story(
+    'two-turns-and-a-reward',
+    [start(), 0],
+    [start(), 1],
+    [ready(0), 10],
+    [asked(0, 0, [step(0)]), 20],
+    [asked(0, 0, [step(0)]), 21],
+    [answer(0), 30],
+    [answer(0), 31],
+    [answer(0, 'other'), 32],
+    [delivered(0, 0), 40],
+    [stepped(0, step(0), step(1)), 50],
+    [replaced('agent-0', 'agent-1'), 55],
+    [asked(0, 1), 60],
+    [answer(1, 'a1', 1, 2), 65],
+    [answer(1, 'a1', 2, 2), 70],
+    [delivered(0, 1), 80],
+    [finished(0, [step(1), step(2)]), 90],
+    [cleaned, 100],
+    [answer(2), 110],
+  ),
+  story(
+    'worker-lost-twice',
+    [start(), 0],
+    [ready(0), 10],
+    [asked(0, 0), 20],
+    [workerEnded(0, true), 30],
+    [answer(0), 35],
+    [ready(1), 40],
+    [asked(1, 0), 50],
+    [answer(0), 60],
+    [workerEnded(1, true), 65],
+    [delivered(1, 0), 70],
+    [ready(2), 80],
+    [asked(2, 1), 90],
+    [stop, 100],
+    [passed('transition', 6), 100 + 120_000],
+    [cleaned, 100 + 120_001],
+  ),
+  story('never-ready', [start(), 0], [passed('transition', 0), 1_800_000], [cleaned, 1_800_001]),
+  story('out-of-time', [start(), 0], [ready(0), 10], [passed('life', 0), LIFE_MS], [cleaned, LIFE_MS + 1]),
+  story('worker-crashed', [start(), 0], [ready(0), 10], [workerEnded(0, false), 20], [cleaned, 30]),
+]);
