@@ -49,7 +49,22 @@ export const FileEntry = z.object({
 export type FileEntry = z.infer<typeof FileEntry>;
 
 /** What of a tree was not carried as it is. */
-export const OMISSIONS = ['fifo', 'socket', 'device', 'owner', 'set-id', 'xattr', 'hard-link', 'mount', 'unreadable', 'changed', 'unknown-type'] as const;
+export const OMISSIONS = [
+  'fifo',
+  'socket',
+  'device',
+  'owner',
+  'set-id',
+  'xattr',
+  'hard-link',
+  'mount',
+  'unreadable',
+  'changed',
+  'unknown-type',
+  'acl',
+  'flags',
+  'unknown-record',
+] as const;
 export const Omission = z.object({ path: z.string(), what: z.enum(OMISSIONS) });
 export type Omission = z.infer<typeof Omission>;
 
@@ -62,8 +77,11 @@ export const FileStream = z.discriminatedUnion('what', [
   z.strictObject({ what: z.literal('read'), path: FilePath, offset: offset.default(0), limit: offset.optional() }),
   /** Entry records (`file-records.ts`) of a directory, in its own order. */
   z.strictObject({ what: z.literal('list'), path: FilePath }),
-  /** A tree as an archive (PAX, sparse 1.0, SCHILY.xattr), names relative to `path`; of a file, that file alone. */
-  z.strictObject({ what: z.literal('pack'), path: FilePath }),
+  /**
+   * A tree as an archive (PAX, sparse 1.0, SCHILY.xattr), names relative to `path`; of a file, that file alone. Without `owners` it is for a reader who
+   * keeps none: set-id bits, sticky bits and attributes other than `user.` stay behind and are told.
+   */
+  z.strictObject({ what: z.literal('pack'), path: FilePath, owners: z.boolean().default(true) }),
   /** Event records (`file-records.ts`), the first of them `watching`. */
   z.strictObject({ what: z.literal('watch'), path: FilePath, recursive: z.boolean().default(false) }),
   /** Replaces a file at `fileCommit`, as a whole. `mode` absent: the old file's, 0644 for a new one. */

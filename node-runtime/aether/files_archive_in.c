@@ -74,18 +74,49 @@ static enum archive_result take_payload(struct upload *upload, uint64_t size, si
 	return ARCHIVE_ENTRY;
 }
 
+/* Newer records come behind older ones and so override them. */
+static enum archive_result keep_globals(struct pax_buffer *globals, const char *payload, size_t length)
+{
+	if (globals->length + length > GLOBAL_RECORDS_BYTES || records_are_global(payload, length) == 0)
+		return ARCHIVE_BAD;
+	pax_append(globals, payload, length);
+	return globals->failed ? ARCHIVE_FAILED : ARCHIVE_ENTRY;
+}
+
+/* What is said of every entry, before what is said of this one. */
+static enum archive_result begin_records(const struct pax_buffer *globals, struct entry_in *entry, struct extended *extended)
+{
+	if (extended->began)
+		return ARCHIVE_ENTRY;
+	extended->began = 1;
+	return globals->length == 0 ? ARCHIVE_ENTRY : entry_take_records(globals->bytes, globals->length, entry, extended);
+}
+
+static enum archive_result take_records(const struct pax_buffer *globals, const char *payload, size_t length, struct entry_in *entry, struct extended *extended)
+{
+	enum archive_result result = begin_records(globals, entry, extended);
+	return result == ARCHIVE_ENTRY ? entry_take_records(payload, length, entry, extended) : result;
+}
+
+static int is_pax(char type)
+{
+	return type == 'x' || type == 'X' || type == 'g'; /* X: as Solaris wrote it before there was a standard */
+}
+
 /* Extended headers: PAX for one entry or for all, GNU's long names. */
-static enum archive_result take_extended(struct upload *upload, char type, uint64_t size, struct entry_in *entry, struct extended *extended)
+static enum archive_result take_extended(struct upload *upload, struct pax_buffer *globals, char type, uint64_t size, struct entry_in *entry,
+					 struct extended *extended)
 {
 	char *payload;
-	enum archive_result result = take_payload(upload, size, type == 'x' || type == 'g' ? EXTENDED_HEADER_BYTES : ENTRY_PATH_BYTES, &payload);
+	enum archive_result result = take_payload(upload, size, is_pax(type) ? EXTENDED_HEADER_BYTES : ENTRY_PATH_BYTES, &payload);
 	if (result != ARCHIVE_ENTRY)
 		return result;
-	if (type == 'x')
-		result = entry_take_records(payload, (size_t)size, entry, extended);
-	else if (type == 'L' || type == 'K')
+	if (type == 'g')
+		result = keep_globals(globals, payload, (size_t)size);
+	else if (is_pax(type))
+		result = take_records(globals, payload, (size_t)size, entry, extended);
+	else
 		result = entry_set_text(type == 'L' ? &entry->path : &entry->link, payload, strlen(payload));
-	/* 'g': comments of whoever made it, in practice */
 	free(payload);
 	return result;
 }
@@ -171,7 +202,7 @@ static enum archive_result take_end(struct upload *upload)
 	return upload->broken == CHANNEL_OK ? ARCHIVE_END : ARCHIVE_BROKEN;
 }
 
-enum archive_result archive_next(struct upload *upload, struct entry_in *entry)
+enum archive_result archive_next(struct upload *upload, struct pax_buffer *globals, struct entry_in *entry)
 {
 	struct extended extended = {0};
 	struct tar_header header;
@@ -186,10 +217,12 @@ enum archive_result archive_next(struct upload *upload, struct entry_in *entry)
 			return take_end(upload);
 		if (!tar_checksum_is_right(&header) || tar_get(header.size, sizeof header.size, &size) < 0)
 			return ARCHIVE_BAD;
-		if (!strchr("xgLK", header.type) || header.type == '\0')
-			return take_entry(upload, &header, size, entry, &extended);
-		enum archive_result result = take_extended(upload, header.type, size, entry, &extended);
+		int is_entry = !strchr("xXgLK", header.type) || header.type == '\0';
+		enum archive_result result = is_entry ? begin_records(globals, entry, &extended)
+						      : take_extended(upload, globals, header.type, size, entry, &extended);
 		if (result != ARCHIVE_ENTRY)
 			return result;
+		if (is_entry)
+			return take_entry(upload, &header, size, entry, &extended);
 	}
 }

@@ -8,6 +8,8 @@ enum channel_result omit(struct omissions *omissions, enum file_omission what, c
 {
 	struct file_omitted_body body = {.what = (uint16_t)what};
 	size_t length = strnlen(path, PATH_BYTES);
+	while (length > 1 && path[length - 1] == '/')
+		length--; /* a directory, as archives write it */
 	omissions->count++;
 	omissions->named_bytes += length;
 	return omissions->named_bytes > OMITTED_PATH_BYTES ? CHANNEL_OK : channel_answer(FILE_OMITTED, &body, sizeof body, path, length);

@@ -42,7 +42,7 @@ static int pack_found(struct packing *packing, struct walk *walk, const struct w
 {
 	struct item item = {.directory = found->directory, .name = found->name, .path = walk->path};
 	if (fstatat(found->directory, found->name, &item.status, AT_SYMLINK_NOFOLLOW) < 0)
-		return PACKED;
+		return pack_vanished() ? PACKED : pack_omit(packing, OMITTED_UNREADABLE, item.path); /* a list without the right to enter */
 	if (item.status.st_dev != device && is_kernels(found->directory, found->name))
 		return pack_omit(packing, OMITTED_MOUNT, item.path);
 	int result = pack_item(packing, &item);
@@ -103,7 +103,8 @@ static enum channel_result finish(struct packing *packing, int result, const cha
 enum channel_result files_pack(const struct channel_frame *frame)
 {
 	const char *path = request_text(frame, "path");
-	struct packing packing = {0};
+	const char *owners = request_text(frame, "owners");
+	struct packing packing = {.plain = owners && strcmp(owners, "0") == 0};
 	char blamed[PATH_BYTES] = "";
 	if (!path)
 		return CHANNEL_MALFORMED;

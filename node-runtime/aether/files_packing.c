@@ -19,7 +19,12 @@ enum packed pack_omit(struct packing *packing, enum file_omission what, const ch
 
 static int add_xattr(const struct xattr *attribute, void *context)
 {
+	struct packing *packing = context;
 	char name[XATTR_NAME_BYTES]; /* '=' and '%' are written as three */
+	if (packing->plain && strncmp(attribute->name, "user.", 5) != 0) {
+		packing->left_attributes = 1;
+		return 0;
+	}
 	size_t at = 0;
 	for (const char *from = attribute->name; *from && at + 4 < sizeof name; from++) {
 		const char *code = *from == '=' ? "%3D" : *from == '%' ? "%25" : NULL;
@@ -30,8 +35,20 @@ static int add_xattr(const struct xattr *attribute, void *context)
 			name[at++] = *from;
 	}
 	name[at] = '\0';
-	pax_add(context, "SCHILY.xattr.", name, attribute->value, attribute->length);
+	pax_add(&packing->extended, "SCHILY.xattr.", name, attribute->value, attribute->length);
 	return 0;
+}
+
+/* For a reader who will not take them: the bits that make a file more than its owner's. Links have no mode. */
+static int leave_set_id(struct packing *packing, struct entry_out *entry)
+{
+	const mode_t bits = S_ISUID | S_ISGID | S_ISVTX;
+	if (!packing->plain || entry->type == '2' || !(entry->status->st_mode & bits))
+		return PACKED;
+	packing->plain_status = *entry->status;
+	packing->plain_status.st_mode &= ~bits;
+	entry->status = &packing->plain_status;
+	return entry->type == '1' ? PACKED : pack_omit(packing, OMITTED_SET_ID, entry->path);
 }
 
 /* The headers of an item. `fd`: for its attributes, or -1. */
@@ -39,8 +56,13 @@ static int put_headers(struct packing *packing, struct entry_out *entry, int fd)
 {
 	packing->extended.length = 0;
 	packing->extended.failed = 0;
+	packing->left_attributes = 0;
 	entry->extended = &packing->extended;
-	if (fd >= 0 && xattr_each(fd, add_xattr, &packing->extended) < 0 && pack_omit(packing, OMITTED_XATTR, entry->path) != PACKED)
+	if (fd >= 0 && xattr_each(fd, add_xattr, packing) < 0)
+		packing->left_attributes = 1;
+	if (packing->left_attributes && pack_omit(packing, OMITTED_XATTR, entry->path) != PACKED)
+		return PACKING_GONE;
+	if (leave_set_id(packing, entry) != PACKED)
 		return PACKING_GONE;
 	packing->entries++;
 	int put = archive_put_entry(entry);
@@ -134,7 +156,7 @@ static int pack_symlink(struct packing *packing, struct item *item)
 	char target[PATH_BYTES];
 	ssize_t length = readlinkat(item->directory, item->name, target, sizeof target - 1);
 	if (length < 0)
-		return PACKED;
+		return pack_vanished() ? PACKED : pack_omit(packing, OMITTED_UNREADABLE, item->path);
 	target[length] = '\0';
 	struct entry_out entry = {.path = item->path, .link = target, .type = '2', .status = &item->status};
 	return put_headers(packing, &entry, -1);

@@ -18,6 +18,9 @@ struct packing {
 	char *path; /* of a directory, with a slash behind it */
 	size_t path_capacity;
 	struct pax_buffer extended;
+	int plain; /* for a reader who keeps nothing that makes a file more than his own */
+	int left_attributes;
+	struct stat plain_status;
 };
 
 /* One thing to pack: a name in a directory, and what it is called in the archive. */

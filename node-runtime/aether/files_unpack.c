@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -33,13 +34,22 @@ static enum outcome leave_out(struct unpacking *unpacking, const struct entry_in
 	return omit(&unpacking->rules.omissions, what, entry->path) == CHANNEL_OK ? DONE : BROKEN;
 }
 
-static enum outcome unpack_entry(struct unpacking *unpacking, struct entry_in *entry)
+/* Of an entry that is in its place: what was said of it and is not kept. */
+static enum outcome tell_left_out(struct unpacking *unpacking, const struct entry_in *entry)
+{
+	static const struct {
+		enum left_out fact;
+		enum file_omission what;
+	} losses[] = {{LEFT_ACL, OMITTED_ACL}, {LEFT_XATTR, OMITTED_XATTR}, {LEFT_FLAGS, OMITTED_FLAGS}, {LEFT_RECORD, OMITTED_RECORD}};
+	for (size_t i = 0; i < sizeof losses / sizeof *losses; i++)
+		if ((entry->left_out & losses[i].fact) && omit(&unpacking->rules.omissions, losses[i].what, entry->path) != CHANNEL_OK)
+			return BROKEN;
+	return DONE;
+}
+
+static enum outcome put_in_place(struct unpacking *unpacking, struct entry_in *entry)
 {
 	const char *name;
-	if (path_normalise(entry->path) < 0)
-		return UNSAFE;
-	if (!strchr("0125", entry->type))
-		return leave_out(unpacking, entry);
 	if (pending_leave(&unpacking->pending, &unpacking->rules, unpacking->parents.root, entry->path) < 0)
 		return FAILED;
 	unpacking->entries++;
@@ -60,10 +70,20 @@ static enum outcome unpack_entry(struct unpacking *unpacking, struct entry_in *e
 	}
 }
 
+static enum outcome unpack_entry(struct unpacking *unpacking, struct entry_in *entry)
+{
+	if (path_normalise(entry->path) < 0)
+		return UNSAFE;
+	if (!strchr("0125", entry->type))
+		return leave_out(unpacking, entry);
+	enum outcome outcome = put_in_place(unpacking, entry);
+	return outcome == DONE ? tell_left_out(unpacking, entry) : outcome;
+}
+
 static enum outcome unpack_all(struct unpacking *unpacking, struct entry_in *entry)
 {
 	enum archive_result next;
-	while ((next = archive_next(&unpacking->upload, entry)) == ARCHIVE_ENTRY) {
+	while ((next = archive_next(&unpacking->upload, &unpacking->globals, entry)) == ARCHIVE_ENTRY) {
 		enum outcome outcome = unpack_entry(unpacking, entry);
 		if (outcome != DONE)
 			return outcome;
@@ -115,6 +135,7 @@ enum channel_result files_unpack(const struct channel_frame *frame)
 	parents_begin(&unpacking.parents, root);
 	enum outcome outcome = unpack_all(&unpacking, &entry);
 	enum channel_result result = tell(&unpacking, outcome, entry.path);
+	free(unpacking.globals.bytes);
 	pending_free(&unpacking.pending);
 	parents_end(&unpacking.parents);
 	entry_free(&entry);

@@ -97,6 +97,8 @@ enum outcome unpack_symlink(struct unpacking *unpacking, struct entry_in *entry,
 			return FAILED;
 		}
 	}
+	if (meta.xattrs.length > 0)
+		entry->left_out |= LEFT_XATTR; /* programs cannot set any on a link, but for root's own kinds */
 	return meta_apply_link(&unpacking->rules, &meta, directory, name, entry->path) < 0 ? FAILED : DONE;
 }
 

@@ -12,6 +12,7 @@ struct unpacking {
 	struct parents parents;
 	struct pending pending;
 	struct meta_rules rules;
+	struct pax_buffer globals;
 	uint64_t bytes, entries;
 	int root_is_new;
 };

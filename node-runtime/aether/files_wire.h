@@ -53,6 +53,9 @@ enum file_omission {
 	OMITTED_UNREADABLE = 9, /* the user may not read it */
 	OMITTED_CHANGED = 10,   /* became shorter while it was read: filled with zeros */
 	OMITTED_TYPE = 11,      /* an entry of a kind that nobody here knows */
+	OMITTED_ACL = 12,       /* an access control list that the archive has as text */
+	OMITTED_FLAGS = 13,     /* file flags: immutable, no dump */
+	OMITTED_RECORD = 14,    /* something said of a file in words that nobody here knows */
 };
 
 enum file_type { TYPE_FILE = 1, TYPE_DIRECTORY = 2, TYPE_SYMLINK = 3, TYPE_FIFO = 4, TYPE_SOCKET = 5, TYPE_CHARACTER = 6, TYPE_BLOCK = 7 };

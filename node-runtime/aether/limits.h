@@ -84,6 +84,8 @@ enum {
 	/* Name of one, with room for characters that are written as three. */
 	XATTR_NAME_BYTES = 1024,
 	EXTENDED_HEADER_BYTES = 2 * 1024 * 1024,
+	/* What an archive says of all its entries, looked at for each of them: remarks, an owner, a time; far more than anyone writes. */
+	GLOBAL_RECORDS_BYTES = 64 * 1024,
 	/* Pieces of one sparse file: an archive that claims more is refused, a file that has more is carried with some holes filled. */
 	SPARSE_PIECES_MAX = 64 * 1024,
 	/* Bytes of paths that one answer names as not carried; the others are counted. */

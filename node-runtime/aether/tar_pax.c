@@ -125,6 +125,16 @@ void pax_add(struct pax_buffer *buffer, const char *prefix, const char *key, con
 	buffer->length += whole;
 }
 
+void pax_append(struct pax_buffer *buffer, const char *records, size_t length)
+{
+	if (make_room(buffer, length) < 0) {
+		buffer->failed = 1;
+		return;
+	}
+	memcpy(buffer->bytes + buffer->length, records, length);
+	buffer->length += length;
+}
+
 void pax_add_number(struct pax_buffer *buffer, const char *key, uint64_t value)
 {
 	char text[24];

@@ -28,6 +28,8 @@ struct pax_buffer {
 
 /* Appends one record. `prefix` and `key` are joined. */
 void pax_add(struct pax_buffer *buffer, const char *prefix, const char *key, const void *value, size_t length);
+/* Appends whole records as they are. */
+void pax_append(struct pax_buffer *buffer, const char *records, size_t length);
 void pax_add_number(struct pax_buffer *buffer, const char *key, uint64_t value);
 void pax_add_time(struct pax_buffer *buffer, const char *key, int64_t seconds, uint32_t nanoseconds);
 

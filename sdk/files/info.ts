@@ -21,10 +21,10 @@ export const infoOf = ({ modifiedSeconds, modifiedNanoseconds, ...entry }: FileE
 });
 
 export const listedOf = ({ name, ...entry }: EntryRecord): ListedFile => ({ name, ...infoOf(entry) });
-/** `alsoOmitted`: by this side, before anything was sent. */
-export const reportOf = ({ entries, bytes, omittedCount, omitted }: StreamEnd, alsoOmitted: readonly Omission[] = []): TreeReport => ({
+/** `local`: what this side did not carry. */
+export const reportOf = ({ entries, bytes, omittedCount, omitted }: StreamEnd, local: Pick<TreeReport, 'omittedCount' | 'omitted'>): TreeReport => ({
   entries,
   bytes,
-  omittedCount: omittedCount + alsoOmitted.length,
-  omitted: [...alsoOmitted, ...omitted],
+  omittedCount: omittedCount + local.omittedCount,
+  omitted: [...local.omitted, ...omitted],
 });

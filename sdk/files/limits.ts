@@ -13,8 +13,10 @@ export const SDK_FILE_LIMITS = {
   pullWaitMs: 5_000,
   /** A commit or the removal of a tree as a whole. */
   slowCallMs: 600_000,
-  /** What a program that packs or unpacks may say on standard error before the rest is dropped. */
-  programErrorBytes: 4_096,
+  /** One message of a program that packs or unpacks, with a name in it as long as a path may be, written as octal numbers; and all that is repeated of why it failed. */
+  programErrorBytes: 4 * 4_096 + 256,
+  /** Things that a local program did not carry and that are named; the others are counted. As many as a node names. */
+  namedOmissions: 1_000,
   /** Holes of a local file are looked for in blocks of this size. */
   blockBytes: 4_096,
 } as const;

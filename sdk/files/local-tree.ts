@@ -9,34 +9,42 @@ import type { Readable, Writable } from 'node:stream';
 import { DsecError } from '#bus/errors.ts';
 import type { Omission } from '#bus/op/files.ts';
 import { local } from './copy-file.ts';
-import { SDK_FILE_LIMITS } from './limits.ts';
+import { TarWords } from './tar-words.ts';
 
 const COMMON = ['--numeric-owner', '--xattrs', '--quoting-style=escape'];
 const PACK = ['--create', '--file=-', '--format=pax', '--sparse', '--xattrs-include=*', ...COMMON];
 const UNPACK = ['--extract', '--file=-', '--delay-directory-restore', ...COMMON];
 /** As the archive says. It comes out of a sandbox: only for those who trust what ran there. */
 const AS_THERE = ['--same-owner', '--same-permissions', '--xattrs-include=*'];
-/** Everything is the local user's: no other owner, no set-id bit, no capability of a program. */
+/** Everything is the local user's: no other owner, no set-id or sticky bit, no capability of a program; modes less the umask. */
 const AS_OURS = ['--no-same-owner', '--no-same-permissions', '--xattrs-include=user.*'];
 
-/** The content of a local directory as a tar stream. What tar leaves out by itself is added to `omitted`. */
-export async function* packLocal(directory: string, omitted: Omission[]): AsyncGenerator<Uint8Array> {
-  const tar = new Tar([...PACK, '--directory', directory, '.'], `pack ${directory}`);
+/** Some files changed or vanished while they were read: the archive is whole, and the words name them. */
+const SOME_DIFFER = 1;
+
+/** What the local tar did not carry: filled when it has ended. */
+export type LocalOmissions = { omitted: readonly Omission[]; omittedCount: number };
+
+/** The content of a local directory as a tar stream. What tar leaves out by itself is told in `left`. */
+export async function* packLocal(directory: string, left: LocalOmissions): AsyncGenerator<Uint8Array> {
+  const tar = new Tar([...PACK, '--directory', directory, '.'], `pack ${directory}`, SOME_DIFFER);
   tar.stdin.end();
   try {
     for await (const chunk of tar.stdout) yield chunk as Uint8Array;
     await tar.ended;
-    for (const [, path] of tar.words.matchAll(/^tar: (.*): socket ignored$/gm)) omitted.push({ path: (path ?? '').replace(/^\.\//, ''), what: 'socket' });
+    Object.assign(left, tar.omissions());
   } finally {
     tar.kill();
   }
 }
 
-/** Unpacks into a local directory. `owners`: as the archive says, where this user may. */
-export const unpackLocal = async (archive: AsyncIterable<Uint8Array>, directory: string, { owners }: { readonly owners: boolean }): Promise<void> => {
+/** Whether this process can give files to others: what `owners` asks for on this machine. */
+export const mayKeepOwners = (): boolean => process.getuid?.() === 0;
+
+/** Unpacks into a local directory. `owners`: as the archive says. What could not be kept. */
+export const unpackLocal = async (archive: AsyncIterable<Uint8Array>, directory: string, { owners }: { readonly owners: boolean }): Promise<LocalOmissions> => {
   await local(directory, mkdir(directory, { recursive: true }));
-  const keep = owners && process.getuid?.() === 0 ? AS_THERE : AS_OURS;
-  const tar = new Tar([...UNPACK, ...keep, '--directory', directory], `unpack into ${directory}`);
+  const tar = new Tar([...UNPACK, ...(owners ? AS_THERE : AS_OURS), '--directory', directory], `unpack into ${directory}`);
   tar.stdout.resume();
   try {
     for await (const chunk of archive) {
@@ -45,6 +53,7 @@ export const unpackLocal = async (archive: AsyncIterable<Uint8Array>, directory:
     }
     tar.stdin.end();
     await tar.ended;
+    return tar.omissions();
   } finally {
     tar.kill();
   }
@@ -57,21 +66,21 @@ class Tar {
   /** Rejects with its own words when it fails. */
   readonly ended: Promise<void>;
   readonly kill: () => void;
-  words = '';
+  readonly #words = new TarWords();
 
-  constructor(args: readonly string[], what: string) {
+  /** `mostCode`: the highest exit code that is no failure. */
+  constructor(args: readonly string[], what: string, mostCode = 0) {
     const child = spawn('tar', args, { stdio: ['pipe', 'pipe', 'pipe'], env: { ...process.env, LC_ALL: 'C', TAR_OPTIONS: '' } });
     this.stdin = child.stdin;
     this.stdout = child.stdout;
     this.kill = () => child.kill('SIGKILL');
     this.stdin.on('error', () => undefined); // it stopped reading: `ended` says why
-    child.stderr.on('data', (bytes: Buffer) => {
-      if (this.words.length < SDK_FILE_LIMITS.programErrorBytes) this.words += bytes.toString();
-    });
+    child.stderr.on('data', (bytes: Buffer) => this.#words.take(bytes));
     this.ended = once(child, 'close').then(
-      ([code]: (number | null)[]) => {
-        if (code !== 0)
-          throw DsecError.of('INVALID_ARGUMENT', `cannot ${what}: tar says ${JSON.stringify(this.words.trim())}`, { details: { exitCode: code } });
+      ([code = null]: (number | null)[]) => {
+        this.#words.end();
+        if (code === null || code > mostCode)
+          throw DsecError.of('INVALID_ARGUMENT', `cannot ${what}: tar says ${JSON.stringify(this.#words.complaint.trim())}`, { details: { exitCode: code } });
       },
       (cause: unknown) => {
         const next = 'install it, or give a tar stream instead of a path';
@@ -79,5 +88,9 @@ class Tar {
       },
     );
     this.ended.catch(() => undefined); // reported to whoever waits for it
+  }
+
+  omissions(): LocalOmissions {
+    return { omitted: this.#words.omitted, omittedCount: this.#words.omittedCount };
   }
 }

@@ -4,14 +4,14 @@
  */
 import { DsecError } from '#bus/errors.ts';
 import { entryReader } from '#bus/op/file-records.ts';
-import type { FileOpName, Omission } from '#bus/op/files.ts';
+import type { FileOpName } from '#bus/op/files.ts';
 import type { OpRequest } from '#bus/op/schema.ts';
 import { decodeText, toBytes } from '../exec/text.ts';
 import type { OpCallOptions, OpResult } from '../transport/op-client.ts';
 import { downloadFile, uploadFile } from './copy-file.ts';
 import { type FileInfo, infoOf, type ListedFile, listedOf, reportOf, type TreeReport } from './info.ts';
 import { SDK_FILE_LIMITS } from './limits.ts';
-import { packLocal, unpackLocal } from './local-tree.ts';
+import { type LocalOmissions, mayKeepOwners, packLocal, unpackLocal } from './local-tree.ts';
 import { type SandboxPath, wirePath } from './path.ts';
 import type { FileContent } from './source.ts';
 import { sendStream } from './stream-in.ts';
@@ -31,7 +31,7 @@ export type WriteOptions = FileCallOptions & {
   readonly parents?: boolean | undefined;
 };
 export type TreeOptions = FileCallOptions & {
-  /** Keep the owners' numbers (needs root), or give everything to the user. Default: kept inside the sandbox, not kept on this machine. */
+  /** Keep the owners' numbers (needs root), or give everything to the user. Default: kept inside the sandbox and in archives, not kept on this machine. */
   readonly owners?: boolean | undefined;
 };
 
@@ -47,7 +47,7 @@ export class SandboxFiles {
     const at = wirePath(path);
     const { offset = 0, limit, user, signal } = options;
     if (limit !== undefined && limit <= SDK_FILE_LIMITS.chunkBytes)
-      return limit === 0 ? new Uint8Array(0) : (await this.#readOnce(at, { offset, maxBytes: limit, devices: true }, options)).body;
+      return (await this.#readOnce(at, { offset, maxBytes: Math.max(1, limit), devices: true }, options)).body.subarray(0, limit); // also of nothing: it must be there
     if (limit === undefined) {
       const { data, body } = await this.#readOnce(at, { offset }, options);
       if (data.eof) return body;
@@ -154,7 +154,7 @@ export class SandboxFiles {
    */
   async uploadTree(source: string | AsyncIterable<Uint8Array> | ReadableStream<Uint8Array>, path: SandboxPath, options: TreeOptions = {}): Promise<TreeReport> {
     const request = { what: 'unpack' as const, path: wirePath(path), ...given({ owners: options.owners }) };
-    const leftOut: Omission[] = [];
+    const leftOut: LocalOmissions = { omitted: [], omittedCount: 0 };
     const archive = typeof source === 'string' ? packLocal(source, leftOut) : source;
     const { end } = await sendStream(this.#target, request, archive, options);
     if (!end) throw DsecError.of('MALFORMED_MESSAGE', 'the node did not say how the tree was unpacked');
@@ -162,18 +162,20 @@ export class SandboxFiles {
   }
 
   /**
-   * A tree into a local directory, which is made when it is missing. Its files are the local user's, without set-id bits and capabilities; with
-   * `owners` (needs root) all is as it was there, which trusts what ran in the sandbox.
+   * A tree into a local directory, which is made when it is missing. Its files are the local user's, modes less the umask, without set-id and
+   * sticky bits and with `user.` attributes only, and what that leaves out is told; with `owners` (needs root) all is as it was there, which
+   * trusts what ran in the sandbox.
    */
-  async downloadTree(path: SandboxPath, localPath: string, options: TreeOptions = {}): Promise<TreeReport> {
-    const archive = await this.tar(path, options);
-    await unpackLocal(archive, localPath, { owners: options.owners ?? false });
-    return reportOf(endOf(archive));
+  async downloadTree(path: SandboxPath, localPath: string, { owners = false, ...options }: TreeOptions = {}): Promise<TreeReport> {
+    if (owners && !mayKeepOwners()) throw DsecError.of('INVALID_ARGUMENT', 'owners can be kept on this machine by root only; leave `owners` out');
+    const archive = await this.tar(path, { ...options, owners });
+    const left = await unpackLocal(archive, localPath, { owners });
+    return reportOf(endOf(archive), left);
   }
 
-  /** A tree as a tar stream, names relative to `path`. `end` tells afterwards what is not in it. */
-  tar(path: SandboxPath, options: FileCallOptions = {}): Promise<StreamOut> {
-    return StreamOut.open(this.#target, { what: 'pack', path: wirePath(path) }, options);
+  /** A tree as a tar stream, names relative to `path`. `end` tells afterwards what is not in it. `owners: false`: without set-id bits and foreign attributes. */
+  tar(path: SandboxPath, { owners, ...options }: TreeOptions = {}): Promise<StreamOut> {
+    return StreamOut.open(this.#target, { what: 'pack', path: wirePath(path), ...given({ owners }) }, options);
   }
 
   #readOnce(path: string, range: { readonly offset: number; readonly maxBytes?: number; readonly devices?: boolean }, { user, signal }: FileCallOptions) {

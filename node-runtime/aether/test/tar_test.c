@@ -162,6 +162,11 @@ static void make_archive(void)
 	archive_length = 0;
 	memset(archive, 0, sizeof archive);
 	memset(long_name, 'l', sizeof long_name);
+	pax_add(&records, "", "comment", "of all", 6);
+	pax_add_number(&records, "uid", 77);
+	put_header("g", 'g', records.length);
+	put(records.bytes, records.length);
+	records.length = 0;
 	put_header("plain", '0', 5);
 	put("hello", 5);
 	put_header("link", '1', 0);
@@ -199,6 +204,7 @@ static enum archive_result read_archive(const uint8_t *bytes, size_t length, int
 	int ends[2];
 	struct upload upload;
 	struct entry_in entry = {0};
+	struct pax_buffer globals = {0};
 	const uint8_t *part;
 	enum archive_result result;
 	CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
@@ -208,13 +214,14 @@ static enum archive_result read_archive(const uint8_t *bytes, size_t length, int
 	upload_begin(&upload);
 	*entries = 0;
 	*content = 0;
-	while ((result = archive_next(&upload, &entry)) == ARCHIVE_ENTRY) {
+	while ((result = archive_next(&upload, &globals, &entry)) == ARCHIVE_ENTRY) {
 		CHECK(entry.path && pieces_are_sound(&entry.pieces, entry.size));
 		(*entries)++;
 		for (size_t got; (got = archive_content(&upload, &entry, 100, &part)) > 0;)
 			*content += got;
 	}
 	entry_free(&entry);
+	free(globals.bytes);
 	close(ends[0]);
 	return result;
 }
@@ -226,6 +233,109 @@ static void every_kind_of_entry_is_read(void)
 	make_archive();
 	CHECK(read_archive(archive, archive_length, &entries, &content) == ARCHIVE_END);
 	CHECK(entries == 7 && content == 5 + 3 + 3 + 3);
+}
+
+/* Reads an archive of one file and gives what was said of it. ARCHIVE_ENTRY, or why there is none. */
+static enum archive_result read_one(struct entry_in *entry)
+{
+	int ends[2];
+	struct upload upload;
+	struct pax_buffer globals = {0};
+	CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+	CHECK(frame_send(ends[1], FILE_CHUNK, 1, archive, archive_length + 1024) == 0 && frame_send(ends[1], FILE_COMMIT, 1, NULL, 0) == 0);
+	close(ends[1]);
+	channel_open(ends[0]);
+	upload_begin(&upload);
+	*entry = (struct entry_in){0};
+	enum archive_result result = archive_next(&upload, &globals, entry);
+	free(globals.bytes);
+	close(ends[0]);
+	return result;
+}
+
+static void begin_archive(void)
+{
+	archive_length = 0;
+	memset(archive, 0, sizeof archive);
+}
+
+static void put_record(char type, const char *key, const char *value)
+{
+	struct pax_buffer records = {0};
+	pax_add(&records, "", key, value, strlen(value));
+	put_header("records", type, records.length);
+	put(records.bytes, records.length);
+	free(records.bytes);
+}
+
+static void what_is_said_of_all_entries_is_overridden_by_what_is_said_of_one(void)
+{
+	static const struct {
+		const char *own;
+		uint64_t uid;
+	} cases[] = {{NULL, 1234567}, {"5", 5}, {"", 0}};
+	struct entry_in entry;
+	for (size_t at = 0; at < sizeof cases / sizeof *cases; at++) {
+		begin_archive();
+		put_record('g', "uid", "99");
+		put_record('g', "uid", "1234567");
+		if (cases[at].own)
+			put_record('x', "uid", cases[at].own);
+		put_header("file", '0', 0);
+		CHECK(read_one(&entry) == ARCHIVE_ENTRY && entry.uid == cases[at].uid && entry.left_out == 0);
+		entry_free(&entry);
+	}
+}
+
+static void what_no_entry_can_share_is_refused(void)
+{
+	static const char *const keys[] = {"path", "linkpath", "size", "GNU.sparse.map"};
+	struct entry_in entry;
+	for (size_t at = 0; at < sizeof keys / sizeof *keys; at++) {
+		begin_archive();
+		put_record('g', keys[at], "1");
+		put_header("file", '0', 0);
+		CHECK(read_one(&entry) == ARCHIVE_BAD);
+		entry_free(&entry);
+	}
+}
+
+static void what_is_not_kept_is_marked(void)
+{
+	static const struct {
+		char type;
+		const char *key;
+		unsigned left_out;
+	} cases[] = {
+		{'x', "SCHILY.acl.access", LEFT_ACL},       {'x', "SCHILY.acl.default", LEFT_ACL},   {'x', "SCHILY.acl.ace", LEFT_ACL},
+		{'g', "SCHILY.acl.access", LEFT_ACL},       {'X', "SCHILY.acl.access", LEFT_ACL},    {'x', "SCHILY.fflags", LEFT_FLAGS},
+		{'x', "RHT.security.selinux", LEFT_XATTR},  {'x', "LIBARCHIVE.xattr.user.a", LEFT_XATTR}, {'x', "VENDOR.key", LEFT_RECORD},
+		{'x', "SUN.holesdata", LEFT_RECORD},        {'x', "atime", 0},                       {'x', "comment", 0},
+		{'g', "comment", 0},                        {'x', "charset", 0},                     {'x', "LIBARCHIVE.creationtime", 0},
+	};
+	struct entry_in entry;
+	for (size_t at = 0; at < sizeof cases / sizeof *cases; at++) {
+		begin_archive();
+		put_record(cases[at].type, cases[at].key, "value");
+		put_header("file", '0', 0);
+		CHECK(read_one(&entry) == ARCHIVE_ENTRY && entry.left_out == cases[at].left_out);
+		entry_free(&entry);
+	}
+}
+
+static void an_attribute_in_two_forms_is_kept_once(void)
+{
+	struct pax_buffer records = {0};
+	struct entry_in entry;
+	begin_archive();
+	pax_add(&records, "LIBARCHIVE.xattr.", "user.a", "dg", 2);
+	pax_add(&records, "SCHILY.xattr.", "user.a", "v", 1);
+	put_header("records", 'x', records.length);
+	put(records.bytes, records.length);
+	put_header("file", '0', 0);
+	CHECK(read_one(&entry) == ARCHIVE_ENTRY && entry.left_out == 0 && entry.xattrs.length > 0);
+	entry_free(&entry);
+	free(records.bytes);
 }
 
 static void an_archive_that_is_cut_anywhere_is_bad(void)
@@ -280,6 +390,10 @@ int main(void)
 	RUN(maps);
 	RUN(hard_links_are_remembered_up_to_a_limit);
 	RUN(every_kind_of_entry_is_read);
+	RUN(what_is_said_of_all_entries_is_overridden_by_what_is_said_of_one);
+	RUN(what_no_entry_can_share_is_refused);
+	RUN(what_is_not_kept_is_marked);
+	RUN(an_attribute_in_two_forms_is_kept_once);
 	RUN(an_archive_that_is_cut_anywhere_is_bad);
 	RUN(whatever_else_comes_ends);
 	return 0;

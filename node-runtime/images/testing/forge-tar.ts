@@ -2,29 +2,36 @@
 
 export type ForgedEntry = {
   readonly name: string;
-  readonly type?: 'file' | 'hard' | 'soft' | 'directory';
+  readonly type?: keyof typeof TYPES;
   readonly link?: string;
   readonly body?: string;
   readonly uid?: number;
+  /** Records of an extended header before it, or of one for all that follows when it is `global`. */
+  readonly records?: Readonly<Record<string, string>>;
   /** Extended attributes, as POSIX archives carry them. */
   readonly xattrs?: Readonly<Record<string, Buffer>>;
 };
 
 const BLOCK = 512;
-const TYPES = { file: '0', hard: '1', soft: '2', directory: '5' } as const;
+const TYPES = { file: '0', hard: '1', soft: '2', character: '3', block: '4', directory: '5', fifo: '6', label: 'V', global: 'g' } as const;
 export const FORGED_SECONDS = 1_500_000_000;
 
 export const forgeTar = (entries: readonly ForgedEntry[]): Buffer =>
   Buffer.concat([
-    ...entries.flatMap((entry) => [...extendedHeader(entry), header(entry.name, TYPES[entry.type ?? 'file'], entry), padded(Buffer.from(entry.body ?? ''))]),
+    ...entries.flatMap((entry) => (entry.type === 'global' ? extendedHeader(entry, 'g') : [...extendedHeader(entry, 'x'), ...itself(entry)])),
     Buffer.alloc(2 * BLOCK),
   ]);
 
-const extendedHeader = ({ xattrs = {} }: ForgedEntry): Buffer[] => {
-  const records = Object.entries(xattrs).map(([name, value]) => paxRecord(Buffer.concat([Buffer.from(`SCHILY.xattr.${name}=`), value])));
+const itself = (entry: ForgedEntry): Buffer[] => [header(entry.name, TYPES[entry.type ?? 'file'], entry), padded(Buffer.from(entry.body ?? ''))];
+
+const extendedHeader = ({ xattrs = {}, records: more = {} }: ForgedEntry, type: 'x' | 'g'): Buffer[] => {
+  const records = [
+    ...Object.entries(xattrs).map(([name, value]) => paxRecord(Buffer.concat([Buffer.from(`SCHILY.xattr.${name}=`), value]))),
+    ...Object.entries(more).map(([key, value]) => paxRecord(Buffer.from(`${key}=${value}`))),
+  ];
   if (records.length === 0) return [];
   const body = Buffer.concat(records);
-  return [header('pax', 'x', {}, body.byteLength), padded(body)];
+  return [header('pax', type, {}, body.byteLength), padded(body)];
 };
 
 /** `<length> <text>\n`, where the length counts itself. */

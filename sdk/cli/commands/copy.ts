@@ -26,7 +26,7 @@ export const registerCopy = (program: Cli): void => {
         `
 A file goes to the destination's name, or into it when that is a directory. A directory goes into an existing one under its own
 name, and becomes the destination otherwise; with /. behind it, what it holds goes into the destination. Links are copied as
-links, holes stay holes. What cannot be carried (FIFOs, sockets, devices) is named on stderr.
+links, holes stay holes. What is not carried (FIFOs, sockets, devices, what a user may not read or set) is named on stderr.
 
 Examples:
   dsec cp model.py sb-0-…:/w/                 one file into a directory
