@@ -121,6 +121,15 @@ export const JOB_LIMITS = {
   lifeMsMax: 7 * 24 * 3_600_000,
 } as const;
 
+export const API_LIMITS = {
+  /** States of a few kilobytes each: a page stays well below one message. */
+  jobsPerPage: 200,
+  /** Summaries of some 300 bytes each. */
+  rolloutsPerPage: 2_000,
+  /** Specs of up to a few kilobytes each travel together. */
+  rolloutsPerCall: 100,
+} as const;
+
 export const ROLLOUT_LIMITS = {
   taskBytes: 65_536,
   /** Request and answer of the open turn lie together in one commit beside the rest of the state. */

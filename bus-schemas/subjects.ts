@@ -81,6 +81,10 @@ export const edgeAddress = (edge: EdgeName): ActorAddress => ({
 });
 
 export const API_QUEUE = 'api';
+/** Queue group of another role that answers verbs of its own. */
+export const apiQueueOf = (role: string): string => `${API_QUEUE}-${role}`;
+/** One verb of every project: what a role subscribes to that answers only some. */
+export const apiVerbFilter = (verb: string): string => `dsec.api.*.${verb}`;
 export const apiSubject = (project: ProjectName, verb: string): string => `dsec.api.${project}.${verb}`;
 export const API_FILTER = 'dsec.api.*.*';
 export const parseApiSubject = (subject: string): { project: string; verb: string } | undefined => {

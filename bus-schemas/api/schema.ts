@@ -4,6 +4,7 @@
  */
 import { z } from 'zod';
 import { WireError } from '../errors.ts';
+import { JOB_API } from './jobs.ts';
 import { Commit } from '../envelope.ts';
 import { ClientKey, RequestId, SandboxId, Shard } from '../ids.ts';
 import { WIRE_LIMITS } from '../limits.ts';
@@ -102,7 +103,11 @@ export const API = {
     request: one.extend({ afterVersion: z.number().int().nonnegative().default(0), limit: z.number().int().min(1).max(500).default(100) }),
     response: z.object({ commits: z.array(Commit.extend({ streamSequence: z.number().int() })), more: z.boolean() }),
   },
+  ...JOB_API,
 } as const satisfies Record<string, { request: z.ZodType; response: z.ZodType }>;
+
+/** Roles that answer verbs, and which: what is not named here is the apiserver's. */
+export const API_SERVICES = { jobs: Object.keys(JOB_API) as (keyof typeof JOB_API)[] } as const;
 
 export type ApiVerb = keyof typeof API;
 export type ApiRequest<V extends ApiVerb> = z.input<(typeof API)[V]['request']>;

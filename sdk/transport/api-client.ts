@@ -12,12 +12,8 @@ import { callWithRetry } from './retry.ts';
 export type CallOptions = { readonly giveUpAfterMs?: number | undefined; readonly signal?: AbortSignal | undefined };
 
 const { attemptTimeoutMs, decisionTimeoutMs, listTimeoutMs } = SDK_LIMITS;
-const ATTEMPT_TIMEOUT_MS = {
-  info: attemptTimeoutMs,
-  create: attemptTimeoutMs,
-  request: attemptTimeoutMs,
-  get: attemptTimeoutMs,
-  events: attemptTimeoutMs,
+/** Verbs that take longer than a look: they wait for a node's decision, a projection, or a batch of commits. */
+const SLOW_VERBS: Partial<Record<ApiVerb, number>> = {
   list: listTimeoutMs,
   stop: decisionTimeoutMs,
   delete: decisionTimeoutMs,
@@ -25,7 +21,9 @@ const ATTEMPT_TIMEOUT_MS = {
   resume: decisionTimeoutMs,
   snapshot: decisionTimeoutMs,
   extend: decisionTimeoutMs,
-} as const satisfies Record<ApiVerb, number>;
+  listRollouts: listTimeoutMs,
+  startRollouts: decisionTimeoutMs,
+};
 
 export class ApiClient {
   readonly #bus: Bus;
@@ -46,7 +44,7 @@ export class ApiClient {
     const policy = {
       what: verb,
       unavailable: 'API_UNAVAILABLE',
-      attemptTimeoutMs: ATTEMPT_TIMEOUT_MS[verb],
+      attemptTimeoutMs: SLOW_VERBS[verb] ?? attemptTimeoutMs,
       giveUpAfterMs: options.giveUpAfterMs ?? SDK_LIMITS.callTimeoutMs,
       idempotent: true,
       signal: options.signal,

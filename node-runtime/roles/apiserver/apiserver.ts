@@ -6,26 +6,38 @@
  * command, and the answer says whether it was. Any number of instances share the queue group.
  */
 import type { Msg, NatsConnection } from '@nats-io/transport-node';
-import { API, type ApiAnswer, type ApiParsed, type ApiResponse, type ApiVerb, isApiVerb } from '#bus/api/schema.ts';
+import { API, API_SERVICES, type ApiAnswer, type ApiParsed, type ApiResponse, type ApiVerb, isApiVerb } from '#bus/api/schema.ts';
 import { encode, invalid } from '#bus/envelope.ts';
 import { DsecError, toWireError } from '#bus/errors.ts';
 import { ProjectName } from '#bus/ids.ts';
-import { API_FILTER, API_QUEUE, parseApiSubject, SYSTEM_PROJECT } from '#bus/subjects.ts';
+import { API_FILTER, API_QUEUE, apiQueueOf, apiVerbFilter, parseApiSubject, SYSTEM_PROJECT } from '#bus/subjects.ts';
 import type { Log } from '../../log/log.ts';
 import { APISERVER_LIMITS } from './limits.ts';
 
 /** What a verb may know about the call. */
 export type Caller = { readonly project: ProjectName; readonly principal: string; readonly traceparent: string | undefined };
-export type Verbs = { readonly [V in ApiVerb]: (request: ApiParsed<V>, caller: Caller) => Promise<ApiResponse<V>> };
+export type Verbs<V extends ApiVerb = ApiVerb> = { readonly [K in V]: (request: ApiParsed<K>, caller: Caller) => Promise<ApiResponse<K>> };
+/** Verbs that no other role answers. */
+export type ApiserverVerb = Exclude<ApiVerb, (typeof API_SERVICES)[keyof typeof API_SERVICES][number]>;
+type AnyVerbs = Partial<Verbs>;
 
-export type ApiserverOptions = { readonly connection: NatsConnection; readonly verbs: Verbs; readonly log: Log };
+/** `service`: a role that answers its own verbs only; without it, everything that is nobody else's, unknown verbs included. */
+export type ApiserverOptions = {
+  readonly connection: NatsConnection;
+  readonly verbs: AnyVerbs;
+  readonly log: Log;
+  readonly service?: keyof typeof API_SERVICES;
+};
 
-export const serveApi = ({ connection, verbs, log }: ApiserverOptions): { close(): Promise<void> } => {
+const SERVED_ELSEWHERE: ReadonlySet<string> = new Set(Object.values(API_SERVICES).flat());
+
+export const serveApi = ({ connection, verbs, log, service }: ApiserverOptions): { close(): Promise<void> } => {
   let inFlight = 0;
-  const subscription = connection.subscribe(API_FILTER, {
-    queue: API_QUEUE,
-    callback: (error, message) => {
+  const options = {
+    queue: service ? apiQueueOf(service) : API_QUEUE,
+    callback: (error: Error | null, message: Msg) => {
       if (error || !message.reply) return;
+      if (!service && SERVED_ELSEWHERE.has(parseApiSubject(message.subject)?.verb ?? '')) return;
       if (inFlight >= APISERVER_LIMITS.inFlight) {
         respond(message, failure(DsecError.of('OVERLOADED', 'the apiserver has too many requests in flight; try again', { details: { retryAfterMs: 500 } })));
         return;
@@ -38,10 +50,12 @@ export const serveApi = ({ connection, verbs, log }: ApiserverOptions): { close(
           inFlight -= 1;
         });
     },
-  });
+  };
+  const filters = service ? API_SERVICES[service].map(apiVerbFilter) : [API_FILTER];
+  const subscriptions = filters.map((filter) => connection.subscribe(filter, options));
   return {
     close: async () => {
-      subscription.unsubscribe();
+      for (const subscription of subscriptions) subscription.unsubscribe();
     },
   };
 };
@@ -52,7 +66,7 @@ const respond = (message: Msg, answered: ApiAnswer): void => {
 
 const failure = (thrown: unknown): ApiAnswer => ({ ok: false, error: toWireError(thrown) });
 
-const answer = async (verbs: Verbs, message: Msg, log: Log): Promise<Uint8Array> => {
+const answer = async (verbs: AnyVerbs, message: Msg, log: Log): Promise<Uint8Array> => {
   const startedAt = performance.now();
   const target = parseApiSubject(message.subject);
   const verb = target?.verb ?? '';
@@ -72,7 +86,7 @@ const answer = async (verbs: Verbs, message: Msg, log: Log): Promise<Uint8Array>
   }
 };
 
-const call = async (verbs: Verbs, message: Msg, target: ReturnType<typeof parseApiSubject>): Promise<unknown> => {
+const call = async (verbs: AnyVerbs, message: Msg, target: ReturnType<typeof parseApiSubject>): Promise<unknown> => {
   const project = ProjectName.safeParse(target?.project);
   if (!target || !project.success)
     throw DsecError.of('INVALID_ARGUMENT', 'the subject names no project: project names are lower-case letters, digits, "-" and "_"');
@@ -80,7 +94,8 @@ const call = async (verbs: Verbs, message: Msg, target: ReturnType<typeof parseA
   if (!isApiVerb(target.verb)) throw DsecError.of('UNKNOWN_VERB', `there is no verb ${target.verb.slice(0, 64)}; known: ${Object.keys(API).join(', ')}`);
   const request = parseRequest(target.verb, message.data);
   const caller: Caller = { project: project.data, principal: `project/${project.data}`, traceparent: message.headers?.get('traceparent') || undefined };
-  const handler = verbs[target.verb] as (request: unknown, caller: Caller) => Promise<unknown>;
+  const handler = verbs[target.verb] as ((request: unknown, caller: Caller) => Promise<unknown>) | undefined;
+  if (!handler) throw DsecError.of('NOT_SUPPORTED', `verb ${target.verb} is not served here`);
   return handler(request, caller);
 };
 

@@ -25,7 +25,7 @@ import type { Clock } from '#actors/ports/clock.ts';
 import type { EventLog, StoredCommit } from '#actors/ports/event-log.ts';
 import type { SandboxProjection } from '#adapters/sqlite/mod.ts';
 import type { z } from 'zod';
-import type { Caller, Verbs } from './apiserver.ts';
+import type { ApiserverVerb, Caller, Verbs } from './apiserver.ts';
 import { commandDeadline, type Decisions } from './decisions.ts';
 import { APISERVER_LIMITS } from './limits.ts';
 import { type ResolveLayer, resolveSpec } from './resolve.ts';
@@ -43,7 +43,7 @@ export type VerbsOptions = {
   readonly platformVersion: string;
 };
 
-export const createVerbs = (o: VerbsOptions): Verbs => ({
+export const createVerbs = (o: VerbsOptions): Verbs<ApiserverVerb> => ({
   info: async () => ({ platformVersion: o.platformVersion, shards: [...o.shards], laneCount: o.laneCount }),
   create: (request, caller) => create(o, request, caller),
   request: async ({ id }, { project }) => {
