@@ -38,6 +38,7 @@ export const ERRORS = {
   REQUEST_NOT_FOUND: row('agent', 'never', 'not_applied', 404, 5),
   JOB_NOT_FOUND: row('agent', 'never', 'not_applied', 404, 5),
   ROLLOUT_NOT_FOUND: row('agent', 'never', 'not_applied', 404, 5),
+  NODE_NOT_FOUND: row('agent', 'never', 'not_applied', 404, 5),
   EXEC_NOT_FOUND: row('agent', 'never', 'not_applied', 404, 5),
   IMAGE_NOT_FOUND: row('environment', 'never', 'not_applied', 404, 5),
   LAYER_NOT_FOUND: row('environment', 'later', 'not_applied', 404, 5),

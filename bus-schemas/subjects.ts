@@ -10,6 +10,7 @@
  * | `dsec.ev.<shard>.<project>.<kind>.<home>.<id>` | EVENTS_<shard>, one message per commit |
  * | `dsec.out.<shard>.<project>.<kind>.<home>.<id>` | republish of stored commits |
  * | `dsec.beat.<edge>` | core, 1 s |
+ * | `dsec.lost.<edge>` | core, said by watchers when an Edge was declared lost |
  */
 import type { EdgeName, JobId, ProjectName, RequestId, RolloutId, SandboxId, Shard } from './ids.ts';
 import { NAME_PATTERN, parseSandboxId, shardOfJob, shardOfRequest, shardOfRollout } from './ids.ts';
@@ -110,10 +111,13 @@ export const edgeCommandFilter = (edge: EdgeName): string => `dsec.cmd.edge.${ed
 export const beatSubject = (edge: EdgeName): string => `dsec.beat.${edge}`;
 export const BEAT_FILTER = 'dsec.beat.*';
 
+export const lostSubject = (edge: EdgeName): string => `dsec.lost.${edge}`;
+export const LOST_FILTER = 'dsec.lost.*';
+
 /** Everything a client of one project may publish and subscribe to, its own inboxes aside. Also what its account imports. */
 export const clientRights = (project: ProjectName) => ({
   services: [apiSubject(project, '*'), `dsec.op.${project}.*.*.*`],
-  streams: [outFilter({ project })],
+  streams: [outFilter({ project }), LOST_FILTER],
 });
 /** Every request subject of clients and every subject republished to them: what the platform's account exports. */
-export const CLIENT_EXPORTS = { services: [API_FILTER, 'dsec.op.*.*.*.*'], streams: [outFilter({})] } as const;
+export const CLIENT_EXPORTS = { services: [API_FILTER, 'dsec.op.*.*.*.*'], streams: [outFilter({}), LOST_FILTER] } as const;

@@ -2,8 +2,9 @@
  * Decides who owns a node's name, and for how long: the lease of an Edge and the generation that fences its predecessors.
  *
  * INV-FENCE: the generation only ever rises, and at most one process holds the newest. INV-LOST: a generation is declared
- * lost at most once, and only after its lease. Loss of its sandboxes follows from this one event; it is never committed for
- * each of them. Does not decide when to look: watchers do, and any number of them may declare the same loss.
+ * lost at most once, and only when nobody renewed the lease that a watcher saw for as long as it lasts. Loss of its sandboxes
+ * follows from this one event (`bus-schemas/edge/loss.ts`); it is never committed for each of them. Does not decide when to look:
+ * watchers do (`actors/watcher`), and any number of them may declare the same loss.
  * @paper §3.2 §3.3
  */
 import { wireError } from '#bus/errors.ts';
@@ -26,18 +27,23 @@ export const decideEdge = (state: EdgeState | null, command: EdgeCommand, contex
       return declareLost(state, command, context);
     case 'RetireEdge':
       return retire(state, command, context);
+    case 'CordonEdge':
+      return cordon(state, command, context);
+    case 'UncordonEdge':
+      return uncordon(state, context);
   }
 };
 
 /** Whoever registers last owns the name: the process before it is dead, or is fenced by the new generation. */
-const register = (state: EdgeState | null, { instance, capacity, backends, leaseMs }: Of<'RegisterEdge'>, { address, at }: DecisionContext): EdgeDecision => {
+const register = (state: EdgeState | null, { instance, capacity, backends, leaseMs, queueSequence }: Of<'RegisterEdge'>, { address, at }: DecisionContext): EdgeDecision => {
   const name = EdgeName.safeParse(address.id);
   if (!name.success) return reject(wireError('INVALID_ARGUMENT', `${address.id} is not an edge name; use lower-case letters, digits, "-" and "_"`));
   const refused = refusedLease(leaseMs);
   if (refused) return refused;
   if (state?.status === 'active' && state.instance === instance) return ignore('this process is registered already');
   const generation = (state?.generation ?? 0) + 1;
-  return accept({ type: 'EdgeRegistered', at, name: name.data, generation, instance, capacity, backends, leaseUntil: addMs(at, leaseMs) });
+  const leaseUntil = addMs(at, leaseMs);
+  return accept({ type: 'EdgeRegistered', at, name: name.data, generation, instance, capacity, backends, leaseMs, leaseUntil, queueSequence });
 };
 
 const renew = (state: EdgeState | null, { generation, instance, leaseMs }: Of<'RenewLease'>, { address, at }: DecisionContext): EdgeDecision => {
@@ -45,20 +51,38 @@ const renew = (state: EdgeState | null, { generation, instance, leaseMs }: Of<'R
   const refused = refusedLease(leaseMs);
   if (refused) return refused;
   const leaseUntil = addMs(at, leaseMs);
-  return leaseUntil > state.leaseUntil ? accept({ type: 'LeaseRenewed', at, leaseUntil }) : ignore('the lease already lasts as long');
+  return leaseUntil > state.leaseUntil ? accept({ type: 'LeaseRenewed', at, leaseMs, leaseUntil }) : ignore('the lease already lasts as long');
 };
 
-const declareLost = (state: EdgeState | null, { generation, reason }: Of<'DeclareLost'>, { at }: DecisionContext): EdgeDecision => {
+/** The lease's own end is data to recognise it by; how long it stood still is the watcher's measurement. */
+const declareLost = (
+  state: EdgeState | null,
+  { generation, leaseUntil, silentMs, reason }: Of<'DeclareLost'>,
+  { at }: DecisionContext,
+): EdgeDecision => {
   if (!state) return ignore('no such edge');
   if (state.status !== 'active') return ignore(`already ${state.status}`);
   if (state.generation !== generation) return ignore(`generation ${generation} is not the newest, ${state.generation} is`);
-  return state.leaseUntil < at ? accept({ type: 'EdgeLost', at, generation, reason }) : ignore('it still holds its lease');
+  if (state.leaseUntil !== leaseUntil) return ignore('it has renewed its lease since');
+  return silentMs > state.leaseMs ? accept({ type: 'EdgeLost', at, generation, reason }) : ignore('it still holds its lease');
 };
 
 const retire = (state: EdgeState | null, { generation }: Of<'RetireEdge'>, { address, at }: DecisionContext): EdgeDecision => {
   if (!state || state.generation !== generation) return fenced(state, address.id, generation);
   return state.status === 'retired' ? ignore('already retired') : accept({ type: 'EdgeRetired', at });
 };
+
+const cordon = (state: EdgeState | null, { reason }: Of<'CordonEdge'>, { address, at }: DecisionContext): EdgeDecision => {
+  if (!state) return unknown(address.id);
+  return state.cordoned === null ? accept({ type: 'EdgeCordoned', at, reason }) : ignore(`already cordoned: ${state.cordoned}`);
+};
+
+const uncordon = (state: EdgeState | null, { address, at }: DecisionContext): EdgeDecision => {
+  if (!state) return unknown(address.id);
+  return state.cordoned === null ? ignore('not cordoned') : accept({ type: 'EdgeUncordoned', at });
+};
+
+const unknown = (name: string): EdgeDecision => reject(wireError('NODE_NOT_FOUND', `there is no node ${name}; dsec node ls lists those that have ever registered`));
 
 const fenced = (state: EdgeState | null, name: string, generation: number): EdgeDecision => {
   const now = state ? `generation ${state.generation} is the newest and it is ${state.status}` : 'it was never registered';

@@ -3,7 +3,7 @@ import type { EdgeCommand } from '#bus/edge/schema.ts';
 import type { DurationMs } from '#bus/units.ts';
 import { given as givenActor, historyOf } from '../kernel/testing/given.ts';
 import { edgeDefinition } from './edge.definition.ts';
-import { address, LEASE_MS, lost, register, renew, retire, T0 } from './testing/samples.ts';
+import { address, cordon, LEASE_MS, lost, register, renew, retire, T0, uncordon } from './testing/samples.ts';
 
 /** Commands at given times, all of which must be accepted. */
 const given = (...steps: [EdgeCommand, number][]) =>
@@ -86,10 +86,10 @@ describe('lease', () => {
 });
 
 describe('loss', () => {
-  test('is declared once, after the lease, of the newest generation', () => {
+  test('is declared once, of the newest generation', () => {
     const g = given([register('a'), T0]);
-    g.when(lost(1), T0 + LEASE_MS).thenIgnored(/still holds/);
     g.when(lost(1), AFTER_LEASE).thenEvents({ type: 'EdgeLost', generation: 1 });
+    expect(given([register('a'), T0], [lost(1), AFTER_LEASE]).state).toMatchObject({ status: 'lost', lostGeneration: 1, lostAt: AFTER_LEASE });
     given([register('a'), T0], [lost(1), AFTER_LEASE])
       .when(lost(1), AFTER_LEASE + 1)
       .thenIgnored(/already lost/);
@@ -102,6 +102,44 @@ describe('loss', () => {
     given()
       .when(lost(1), T0)
       .thenIgnored(/no such edge/);
+  });
+
+  test('needs a silence longer than the lease, of the lease that still is the newest', () => {
+    given([register('a'), T0])
+      .when(lost(1, 0, LEASE_MS), AFTER_LEASE)
+      .thenIgnored(/still holds/);
+    given([register('a'), T0], [renew(1, 'a'), T0 + 10])
+      .when(lost(1), AFTER_LEASE)
+      .thenIgnored(/renewed its lease since/);
+  });
+
+  test('does not compare the clocks of two machines', () => {
+    for (const skewMs of [-3_600_000, 3_600_000])
+      given([register('a'), T0])
+        .when(lost(1), T0 + skewMs)
+        .thenEvents({ type: 'EdgeLost', generation: 1 });
+  });
+
+  test('is remembered by the generations after it, and what was sent before the return is fenced', () => {
+    const back = given([register('a'), T0], [lost(1), AFTER_LEASE], [register('b'), AFTER_LEASE + 1]);
+    expect(back.state).toMatchObject({ status: 'active', generation: 2, lostGeneration: 1, fencedSequence: 7, lostReason: null });
+    expect(given([register('a'), T0], [register('b'), T0 + 1]).state).toMatchObject({ lostGeneration: 0, fencedSequence: 0 });
+  });
+});
+
+describe('cordon', () => {
+  test('holds until it is lifted, also over registrations', () => {
+    expect(given([register('a'), T0], [cordon, T0 + 1], [register('b'), T0 + 2]).state).toMatchObject({ cordoned: 'maintenance' });
+    expect(given([register('a'), T0], [cordon, T0 + 1], [uncordon, T0 + 2]).state).toMatchObject({ cordoned: null });
+    given([register('a'), T0], [cordon, T0 + 1])
+      .when(cordon, T0 + 2)
+      .thenIgnored(/already cordoned/);
+    given([register('a'), T0])
+      .when(uncordon, T0 + 2)
+      .thenIgnored(/not cordoned/);
+    given()
+      .when(cordon, T0)
+      .thenRejected('NODE_NOT_FOUND', /no node edge-1/);
   });
 });
 

@@ -8,7 +8,7 @@ import { reachableStates } from '../kernel/testing/reachable.ts';
 import { edgeDefinition } from './edge.definition.ts';
 import { address, COMMANDS, DELAYS_MS, T0 } from './testing/samples.ts';
 
-const shapeOf = (s: EdgeState): string => JSON.stringify([s.status, Math.min(s.generation, 4), s.instance]);
+const shapeOf = (s: EdgeState): string => JSON.stringify([s.status, Math.min(s.generation, 4), s.instance, s.cordoned]);
 const reached = reachableStates({ definition: edgeDefinition, address, commands: COMMANDS, delaysMs: DELAYS_MS, startAt: T0, shapeOf });
 const apply = (state: EdgeState | null, command: EdgeCommand, at: number): EdgeState | null => {
   const decision = edgeDefinition.decide(state, command, { address, at: at as TimestampMs });
@@ -50,7 +50,7 @@ test('INV-FENCE and INV-LOST hold over random histories', () => {
         expect(state.generation).toBe(command.type === 'RegisterEdge' ? before.generation + 1 : before.generation);
         if (before.instance !== state.instance) expect(command.type).toBe('RegisterEdge');
         if (state.status === 'lost' && before.status !== 'lost') {
-          expect(before.leaseUntil).toBeLessThan(at);
+          expect(command).toMatchObject({ type: 'DeclareLost', leaseUntil: before.leaseUntil });
           lostGenerations.push(state.generation);
         }
       }

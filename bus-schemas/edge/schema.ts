@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { EdgeName } from '../ids.ts';
 import { CpuMillis, DurationMs, MiB, TimestampMs } from '../units.ts';
 import { Backend } from '../sandbox/spec.ts';
+import { Probes } from './probes.ts';
 
 /** What a node offers. Admission never goes above it. */
 export const Capacity = z.object({
@@ -22,12 +23,27 @@ export const RegisterEdge = z.object({
   backends: z.array(Backend),
   leaseMs: DurationMs,
   instance: z.string(),
+  /** Newest sequence of COMMANDS before this registration: what lies before it was sent to an earlier generation. */
+  queueSequence: z.number().int().nonnegative().default(0),
 });
 /** `instance` and `generation` name the process that renews; another one's renewal is refused. */
 export const RenewLease = z.object({ type: z.literal('RenewLease'), generation: z.number().int().positive(), instance: z.string(), leaseMs: DurationMs });
-export const DeclareLost = z.object({ type: z.literal('DeclareLost'), generation: z.number().int().positive(), reason: z.string() });
+/**
+ * A watcher's finding: the lease that ends at `leaseUntil` was not renewed for `silentMs`, by the watcher's own monotonic clock.
+ * Wall clocks of two machines are never compared.
+ */
+export const DeclareLost = z.object({
+  type: z.literal('DeclareLost'),
+  generation: z.number().int().positive(),
+  leaseUntil: TimestampMs,
+  silentMs: DurationMs,
+  reason: z.string(),
+});
 export const RetireEdge = z.object({ type: z.literal('RetireEdge'), generation: z.number().int().positive() });
-export const EdgeCommand = z.discriminatedUnion('type', [RegisterEdge, RenewLease, DeclareLost, RetireEdge]);
+/** An operator's: the node takes no new sandboxes until it is uncordoned, also over restarts. */
+export const CordonEdge = z.object({ type: z.literal('CordonEdge'), reason: z.string().max(256) });
+export const UncordonEdge = z.object({ type: z.literal('UncordonEdge') });
+export const EdgeCommand = z.discriminatedUnion('type', [RegisterEdge, RenewLease, DeclareLost, RetireEdge, CordonEdge, UncordonEdge]);
 export type EdgeCommand = z.infer<typeof EdgeCommand>;
 
 export const EdgeEvent = z.discriminatedUnion('type', [
@@ -39,11 +55,15 @@ export const EdgeEvent = z.discriminatedUnion('type', [
     instance: z.string(),
     capacity: Capacity,
     backends: z.array(Backend),
+    leaseMs: DurationMs.default(30_000 as DurationMs),
     leaseUntil: TimestampMs,
+    queueSequence: z.number().int().nonnegative().default(0),
   }),
-  z.object({ type: z.literal('LeaseRenewed'), at: TimestampMs, leaseUntil: TimestampMs }),
+  z.object({ type: z.literal('LeaseRenewed'), at: TimestampMs, leaseMs: DurationMs.default(30_000 as DurationMs), leaseUntil: TimestampMs }),
   z.object({ type: z.literal('EdgeLost'), at: TimestampMs, generation: z.number().int().positive(), reason: z.string() }),
   z.object({ type: z.literal('EdgeRetired'), at: TimestampMs }),
+  z.object({ type: z.literal('EdgeCordoned'), at: TimestampMs, reason: z.string() }),
+  z.object({ type: z.literal('EdgeUncordoned'), at: TimestampMs }),
 ]);
 export type EdgeEvent = z.infer<typeof EdgeEvent>;
 
@@ -59,8 +79,17 @@ export const EdgeState = z.object({
   capacity: Capacity,
   backends: z.array(Backend),
   registeredAt: TimestampMs,
+  /** What was granted last; by the holder's clock. */
+  leaseMs: DurationMs.default(30_000 as DurationMs),
   leaseUntil: TimestampMs,
   lostReason: z.string().nullable(),
+  /** Newest generation that was declared lost; sandboxes of it and of all before are lost with it. 0: none was. */
+  lostGeneration: z.number().int().nonnegative().default(0),
+  lostAt: TimestampMs.nullable().default(null),
+  /** Creates up to this sequence of COMMANDS were sent to a generation that was lost: other nodes have them now. */
+  fencedSequence: z.number().int().nonnegative().default(0),
+  /** Why no new sandboxes are taken; null while they are. */
+  cordoned: z.string().nullable().default(null),
 });
 export type EdgeState = z.infer<typeof EdgeState>;
 
@@ -76,5 +105,14 @@ export const Beat = z.object({
   /** False while the Edge is draining, fenced or under critical pressure. */
   accepting: z.boolean(),
   running: z.record(z.string(), z.number().int().nonnegative()),
+  /** 1, 2, 3, … within a generation: tells an old beat from a new one, whatever happens to the node's clock. 0: not counted. */
+  sequence: z.number().int().nonnegative().default(0),
+  cordoned: z.string().nullable().default(null),
+  /** What the node found when it looked at itself; null before the first look. */
+  probes: Probes.nullable().default(null),
 });
 export type Beat = z.infer<typeof Beat>;
+
+/** `dsec.lost.<edge>`: said by every watcher that sees an Edge declared lost. A hint to ask at once; the truth is the Edge's commit. */
+export const EdgeLostNotice = z.object({ v: z.literal(1), edge: EdgeName, generation: z.number().int().positive(), at: TimestampMs });
+export type EdgeLostNotice = z.infer<typeof EdgeLostNotice>;

@@ -106,8 +106,13 @@ const edgeState = {
   capacity,
   backends: ['container'],
   registeredAt: at,
+  leaseMs: 30_000,
   leaseUntil: later,
   lostReason: null,
+  lostGeneration: 2,
+  lostAt: at,
+  fencedSequence: 12,
+  cordoned: 'maintenance',
 };
 const jobId = `jb-3-${'cd'.repeat(16)}`;
 const memberCounts = { reached: 30, failed: 1, left: 1 };
@@ -328,10 +333,12 @@ export const SAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>>
   },
   'request-bus-command': byType(place, { type: 'ReportRefused', project: 'acme', requestId, index: 0, attempt: 0, error }),
   'edge-command': byType(
-    { type: 'RegisterEdge', capacity, backends: ['container'], leaseMs: 30_000, instance: 'i-1' },
+    { type: 'RegisterEdge', capacity, backends: ['container'], leaseMs: 30_000, instance: 'i-1', queueSequence: 12 },
     { type: 'RenewLease', generation: 3, instance: 'i-1', leaseMs: 30_000 },
-    { type: 'DeclareLost', generation: 3, reason: 'silent' },
+    { type: 'DeclareLost', generation: 3, leaseUntil: later, silentMs: 36_000, reason: 'silent' },
     { type: 'RetireEdge', generation: 3 },
+    { type: 'CordonEdge', reason: 'maintenance' },
+    { type: 'UncordonEdge' },
   ),
   'job-command': byType(
     { type: 'CreateJob', key: 'train-7', bodyHash: 'b0d1', spec: jobSpec, holder: 'trainer-1' },
@@ -415,10 +422,12 @@ export const SAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>>
     ),
     ...events(
       'edge',
-      { type: 'EdgeRegistered', at, name: 'edge-1', generation: 3, instance: 'i-1', capacity, backends: ['container'], leaseUntil: later },
-      { type: 'LeaseRenewed', at, leaseUntil: later },
+      { type: 'EdgeRegistered', at, name: 'edge-1', generation: 3, instance: 'i-1', capacity, backends: ['container'], leaseMs: 30_000, leaseUntil: later, queueSequence: 12 },
+      { type: 'LeaseRenewed', at, leaseMs: 30_000, leaseUntil: later },
       { type: 'EdgeLost', at, generation: 3, reason: 'silent' },
       { type: 'EdgeRetired', at },
+      { type: 'EdgeCordoned', at, reason: 'maintenance' },
+      { type: 'EdgeUncordoned', at },
     ),
     ...events(
       'job',
