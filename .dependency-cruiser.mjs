@@ -8,7 +8,7 @@
  * | storage-adapters | bus-schemas, actors/ports, drivers |
  * | sdk | bus-schemas, the NATS client, its CLI's libraries |
  * | simulations | bus-schemas, actors, storage-adapters/memory |
- * | infra | bus-schemas, the NATS client (the demo puts everything together, like node-runtime/bin) |
+ * | infra | bus-schemas, the NATS client (the demo and the cluster put everything together, like node-runtime/bin) |
  * | node-runtime | everything above |
  *
  * Tests may import what they test with: fast-check, vitest, test/.
@@ -70,8 +70,8 @@ export default {
       packages('zod', 'fast-check'),
     ),
     {
-      ...only('infra', 'Set-up and the embedded server know the contract only; the demo is a client.', '^bus-schemas/', packages('@nats-io', 'zod', 'esbuild')),
-      from: { path: '^infra/', pathNot: [TEST, '^infra/demo/'] },
+      ...only('infra', 'Set-up and the embedded server know the contract only; the demo and the cluster put processes together.', '^bus-schemas/', packages('@nats-io', 'zod', 'esbuild')),
+      from: { path: '^infra/', pathNot: [TEST, '^infra/(demo|cluster)/'] },
     },
     {
       name: 'no-io-in-actors',

@@ -26,12 +26,20 @@ export const Config = z.strictObject({
   runDir: z.string().default('/run/dsec'),
   /** Layer store, when it does not lie in the data directory: a shared file system, or one store for several platforms. */
   layersDir: z.string().optional(),
+  /** Where the roles' keys lie, when not in the data directory. */
+  credentialsDir: z.string().optional(),
   edgeName: EdgeName.default(hostName() as EdgeName),
   /** First project; its credentials are in `<dataDir>/context.json`. */
   project: ProjectName.default('default' as ProjectName),
   /** Streams that the event log is spread over: 1…36. Never lowered. */
   shardCount: z.number().int().min(1).max(36).default(1),
   laneCount: z.number().int().min(1).max(16).default(1),
+  /** Copies of every stream: 1 on one server, 3 in a cluster of three or more. */
+  replicas: z.union([z.literal(1), z.literal(3)]).default(1),
+  /** How long the other roles wait for an Edge that cannot be heard before its sandboxes count as lost; the Edge freezes them before. */
+  leaseMs: z.number().int().min(1_000).max(600_000).default(30_000),
+  /** For tests: moves this process's wall clock, as a host without time synchronisation would. */
+  clockOffsetMs: z.number().int().min(-3_600_000).max(3_600_000).default(0),
   /** Bus to use instead of an embedded one: comma-separated host:port. */
   servers: z.string().optional(),
   /** Port of the embedded bus on loopback; 0 takes a free one. */
@@ -99,7 +107,7 @@ export const pathsOf = (config: Config) => ({
   trash: join(config.dataDir, 'trash'),
   projections: join(config.dataDir, 'projections'),
   bus: join(config.dataDir, 'bus'),
-  credentials: join(config.dataDir, 'credentials'),
+  credentials: config.credentialsDir ? resolve(config.credentialsDir) : join(config.dataDir, 'credentials'),
   context: join(config.dataDir, 'context.json'),
   runDir: config.runDir,
   sockets: join(config.runDir, 's'),

@@ -35,7 +35,11 @@ export const decideEdge = (state: EdgeState | null, command: EdgeCommand, contex
 };
 
 /** Whoever registers last owns the name: the process before it is dead, or is fenced by the new generation. */
-const register = (state: EdgeState | null, { instance, capacity, backends, leaseMs, queueSequence }: Of<'RegisterEdge'>, { address, at }: DecisionContext): EdgeDecision => {
+const register = (
+  state: EdgeState | null,
+  { instance, capacity, backends, leaseMs, queueSequence }: Of<'RegisterEdge'>,
+  { address, at }: DecisionContext,
+): EdgeDecision => {
   const name = EdgeName.safeParse(address.id);
   if (!name.success) return reject(wireError('INVALID_ARGUMENT', `${address.id} is not an edge name; use lower-case letters, digits, "-" and "_"`));
   const refused = refusedLease(leaseMs);
@@ -55,11 +59,7 @@ const renew = (state: EdgeState | null, { generation, instance, leaseMs }: Of<'R
 };
 
 /** The lease's own end is data to recognise it by; how long it stood still is the watcher's measurement. */
-const declareLost = (
-  state: EdgeState | null,
-  { generation, leaseUntil, silentMs, reason }: Of<'DeclareLost'>,
-  { at }: DecisionContext,
-): EdgeDecision => {
+const declareLost = (state: EdgeState | null, { generation, leaseUntil, silentMs, reason }: Of<'DeclareLost'>, { at }: DecisionContext): EdgeDecision => {
   if (!state) return ignore('no such edge');
   if (state.status !== 'active') return ignore(`already ${state.status}`);
   if (state.generation !== generation) return ignore(`generation ${generation} is not the newest, ${state.generation} is`);
@@ -82,7 +82,8 @@ const uncordon = (state: EdgeState | null, { address, at }: DecisionContext): Ed
   return state.cordoned === null ? ignore('not cordoned') : accept({ type: 'EdgeUncordoned', at });
 };
 
-const unknown = (name: string): EdgeDecision => reject(wireError('NODE_NOT_FOUND', `there is no node ${name}; dsec node ls lists those that have ever registered`));
+const unknown = (name: string): EdgeDecision =>
+  reject(wireError('NODE_NOT_FOUND', `there is no node ${name}; dsec node ls lists those that have ever registered`));
 
 const fenced = (state: EdgeState | null, name: string, generation: number): EdgeDecision => {
   const now = state ? `generation ${state.generation} is the newest and it is ${state.status}` : 'it was never registered';

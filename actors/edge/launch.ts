@@ -22,6 +22,8 @@ export type NodeFacts = {
   readonly now: number;
   /** False while it is draining or fenced. */
   readonly accepting: boolean;
+  /** The message was sent to a generation of this node that was lost since: its creates have gone to other nodes. */
+  readonly sentToLost: boolean;
   readonly availableMemoryMiB: number;
   readonly freeDiskMiB: number;
   /** A layer of the spec that this node cannot get. */
@@ -36,6 +38,7 @@ export const refusalOfBatch = (deadlineAt: number | undefined, { backend }: Laun
     return wireError('DEADLINE_EXCEEDED', `the create reached node ${edge} after its deadline; create again with a longer timeout`, {
       outcome: 'not_applied',
     });
+  if (node.sentToLost) return lostOnTheWay(edge);
   if (!node.accepting) return wireError('EDGE_FENCED', `node ${edge} takes no new sandboxes now (draining, or its lease is not renewed)`);
   if (backend !== 'container') return wireError('NOT_SUPPORTED', `backend ${backend} is not available on node ${edge}; use container`);
   if (memory < memoryFloorMiB)
@@ -43,6 +46,10 @@ export const refusalOfBatch = (deadlineAt: number | undefined, { backend }: Laun
   if (disk < diskFloorMiB) return full(`node ${edge} has ${disk} MiB of disk left and takes no sandboxes below ${diskFloorMiB}; free some`, 'disk', disk);
   return missing ? wireError('LAYER_NOT_FOUND', `layer ${missing} is not in the store that node ${edge} reads; build or import it, see dsec image ls`) : null;
 };
+
+/** What a create is told that was assigned to a node which was lost before it admitted it: by that node, or in its place. */
+export const lostOnTheWay = (edge: EdgeName): WireError =>
+  wireError('EDGE_FENCED', `node ${edge} was declared lost before it took this create; another node gets it`);
 
 const full = (message: string, dimension: string, free: number): WireError =>
   wireError('NODE_FULL', `${message}, or try again later`, { details: { dimension, free } });

@@ -11,6 +11,7 @@ const node: NodeFacts = {
   edge: 'edge-a' as EdgeName,
   now: 1_000,
   accepting: true,
+  sentToLost: false,
   availableMemoryMiB: ADMISSION_LIMITS.memoryFloorMiB,
   freeDiskMiB: ADMISSION_LIMITS.diskFloorMiB,
   missingLayer: null,
@@ -25,6 +26,7 @@ describe('refusal of a batch', () => {
 
   test.each<[string, Partial<NodeFacts>]>([
     ['EDGE_FENCED', { accepting: false }],
+    ['EDGE_FENCED', { sentToLost: true }],
     ['NODE_FULL', { availableMemoryMiB: ADMISSION_LIMITS.memoryFloorMiB - 1 }],
     ['NODE_FULL', { freeDiskMiB: ADMISSION_LIMITS.diskFloorMiB - 1 }],
     ['LAYER_NOT_FOUND', { missingLayer: 'sha256:0' }],

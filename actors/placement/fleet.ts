@@ -10,6 +10,7 @@ import type { Beat, Capacity } from '#bus/edge/schema.ts';
 import type { EdgeName } from '#bus/ids.ts';
 import type { Backend, SandboxSpec } from '#bus/sandbox/spec.ts';
 import type { CpuMillis, MiB, TimestampMs } from '#bus/units.ts';
+import { judgeBeat, type NodeHealth } from '../watcher/health.ts';
 import { FLEET_LIMITS } from './limits.ts';
 
 /** A node that may be chosen: fresh and accepting. `used` includes what was decided but not seen in a beat yet. */
@@ -32,7 +33,7 @@ type Decided = {
   readonly diskMiB: number;
 };
 /** `node` is what `view` shows, made anew only after a beat or a decision. */
-type Known = { beat: Beat; receivedAt: TimestampMs; decided: Decided[]; node: FleetNode };
+type Known = { beat: Beat; receivedAt: TimestampMs; health: NodeHealth; decided: Decided[]; node: FleetNode };
 
 export class Fleet {
   readonly #nodes = new Map<EdgeName, Known>();
@@ -42,13 +43,13 @@ export class Fleet {
     const known = this.#nodes.get(beat.edge);
     if (!known) {
       this.#makeRoom(at);
-      if (this.#nodes.size < FLEET_LIMITS.nodes) this.#nodes.set(beat.edge, { beat, receivedAt: at, decided: [], node: nodeOf(beat, []) });
+      if (this.#nodes.size < FLEET_LIMITS.nodes) this.#nodes.set(beat.edge, { beat, receivedAt: at, health: judgeBeat(undefined, beat, at, at), decided: [], node: nodeOf(beat, []) });
       return;
     }
-    const isOlder = beat.generation < known.beat.generation || (beat.generation === known.beat.generation && beat.at < known.beat.at);
-    if (isOlder) return; // from a process that was replaced, or overtaken on the way
+    if (isOlder(beat, known.beat)) return; // from a process that was replaced, or overtaken on the way
     known.beat = beat;
     known.receivedAt = at;
+    known.health = judgeBeat(known.health, beat, at, at);
     known.decided = known.decided.filter((d) => at < d.at + FLEET_LIMITS.settleMs);
     known.node = nodeOf(beat, known.decided);
   }
@@ -84,10 +85,11 @@ export class Fleet {
     return true;
   }
 
+  /** Suspect nodes are offered only while there is no other. */
   view(at: number): FleetView {
-    const nodes: FleetNode[] = [];
-    for (const known of this.#nodes.values()) if (isCandidate(known, at)) nodes.push(known.node);
-    return nodes;
+    const candidates = [...this.#nodes.values()].filter((known) => isCandidate(known, at));
+    const healthy = candidates.filter(({ health }) => health.health === 'healthy');
+    return (healthy.length > 0 ? healthy : candidates).map(({ node }) => node);
   }
 
   /** Nodes that fell silent long ago give way to new ones. */
@@ -97,6 +99,11 @@ export class Fleet {
   }
 }
 
+/** By number within a generation: the clock of a node may be set back. */
+const isOlder = (beat: Beat, known: Beat): boolean => {
+  if (beat.generation !== known.generation) return beat.generation < known.generation;
+  return beat.sequence > 0 ? beat.sequence < known.sequence : beat.at < known.at;
+};
 const isFresh = ({ receivedAt }: Known, at: number): boolean => at - receivedAt <= FLEET_LIMITS.freshMs;
 const isCandidate = (known: Known, at: number): boolean => known.beat.accepting && isFresh(known, at);
 

@@ -30,6 +30,9 @@ const beat = (edge: EdgeName, over: Partial<Beat> = {}): Beat => ({
   used: sized(0),
   accepting: true,
   running: {},
+  sequence: 0,
+  cordoned: null,
+  probes: null,
   ...over,
 });
 const fleetOf = (...beats: Beat[]): Fleet => {
@@ -43,6 +46,17 @@ const countsOf = (choices: readonly (EdgeName | null)[]) => {
   for (const choice of choices) counts.set(choice, (counts.get(choice) ?? 0) + 1);
   return counts;
 };
+
+test('suspect nodes are chosen only while there is no healthy one, and a clock set back silences nobody', () => {
+  const fleet = new Fleet();
+  for (let sequence = 1; sequence <= 3; sequence += 1) {
+    fleet.observe(beat(named(1), { sequence, at: after(-60_000 * sequence) }), T0);
+    fleet.observe(beat(named(2), { sequence }), T0);
+  }
+  expect(fleet.view(T0).map(({ edge }) => edge)).toEqual([named(2)]);
+  fleet.observe(beat(named(2), { sequence: 4, accepting: false }), T0);
+  expect(fleet.view(T0).map(({ edge }) => edge)).toEqual([named(1)]);
+});
 
 describe('the choice', () => {
   test('one node goes the same way as many', () => {

@@ -12,3 +12,7 @@ export const systemClock: Clock = {
   now: () => Date.now() as TimestampMs,
   monotonicMs: () => performance.now(),
 };
+
+/** The system's clock, moved: what a host shows whose time is not synchronised. */
+export const clockWithOffset = (offsetMs: number): Clock =>
+  offsetMs === 0 ? systemClock : { ...systemClock, now: () => (Date.now() + offsetMs) as TimestampMs };

@@ -28,6 +28,9 @@ export interface CommandConsumer {
   close(): Promise<void>;
 }
 
+/** A command that waits, as somebody sees it who does not take it. */
+export type WaitingCommand = { readonly subject: string; readonly sequence: number; readonly data: Uint8Array };
+
 export interface CommandQueue {
   /** Durable once `applied`. `messageId` starts with the project and stays the same over repetitions. */
   enqueue(subject: string, messageId: string, data: Uint8Array): Promise<EnqueueOutcome>;
@@ -39,4 +42,8 @@ export interface CommandQueue {
     options: { name: string; filter: string; fresh: boolean; maxInFlight: number },
     handler: (delivery: Delivery) => void | Promise<void>,
   ): Promise<CommandConsumer>;
+  /** Commands on one subject that nobody has acknowledged, oldest first, after `afterSequence`, at most `limit`. Takes none of them. */
+  waiting(subject: string, afterSequence: number, limit: number): Promise<WaitingCommand[]>;
+  /** Sequence of the newest command that was ever accepted; 0 when there was none. */
+  lastSequence(): Promise<number>;
 }

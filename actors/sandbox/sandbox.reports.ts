@@ -26,6 +26,8 @@ export const decideReport = (state: SandboxState, report: SandboxReport, at: Tim
       return isBeforeRunning(status) ? accept(failing(report.error, at)) : late(report, status);
     case 'ReportExited':
       return hasPayload(status) ? exited(state, report.error, at) : late(report, status);
+    case 'ReportLost':
+      return status === 'stopping' ? late(report, status) : accept(failing(report.error, at));
     case 'ReportDestroyed':
       return status === 'stopping' ? accept(ended(state, at)) : late(report, status);
     case 'ReportPaused':

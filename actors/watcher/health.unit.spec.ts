@@ -42,7 +42,12 @@ describe('health of a node', () => {
     const suspect = after(times(badBeats, bad));
     expect(suspect).toMatchObject({ health: 'suspect', conditions: [condition] });
     expect(after([...times(goodBeats - 1, () => beat()), bad(), ...times(goodBeats - 1, () => beat())], suspect).health).toBe('suspect');
-    expect(after(times(goodBeats, () => beat()), suspect)).toMatchObject({ health: 'healthy', conditions: [] });
+    expect(
+      after(
+        times(goodBeats, () => beat()),
+        suspect,
+      ),
+    ).toMatchObject({ health: 'healthy', conditions: [] });
   });
 
   test('a clock that is far off, in either direction', () => {
@@ -63,7 +68,17 @@ describe('health of a node', () => {
     const silent = judgeSilence(heard, heard.heardAtMs + HEALTH_POLICY.silentAfterMs + 1);
     expect(silent).toMatchObject({ health: 'suspect', conditions: ['silent'] });
     expect(judgeSilence(silent, 1e9)).toBe(silent);
-    expect(after(times(goodBeats - 1, () => beat()), silent).health).toBe('suspect');
-    expect(after(times(goodBeats, () => beat()), silent).health).toBe('healthy');
+    expect(
+      after(
+        times(goodBeats - 1, () => beat()),
+        silent,
+      ).health,
+    ).toBe('suspect');
+    expect(
+      after(
+        times(goodBeats, () => beat()),
+        silent,
+      ).health,
+    ).toBe('healthy');
   });
 });

@@ -22,5 +22,8 @@ export const sandboxLostError = (id: string, { name, lostGeneration }: Loss): Wi
 /** The sandbox as it is, once the loss of its Edge is counted in. */
 export const withLoss = (state: SandboxState, loss: Loss | undefined): SandboxState => {
   if (!loss || !isLostWith(state, loss)) return state;
-  return { ...state, status: 'failed', stopReason: 'failed', failure: sandboxLostError(state.id, loss), endedAt: loss.lostAt, transitionDeadlineAt: null };
+  const over = { endedAt: loss.lostAt, transitionDeadlineAt: null };
+  // One that was being ended has ended, as it was going to; the Edge that comes back will commit the same.
+  if (state.status === 'stopping') return { ...state, ...over, status: state.failure ? 'failed' : 'stopped' };
+  return { ...state, ...over, status: 'failed', stopReason: 'failed', failure: sandboxLostError(state.id, loss) };
 };

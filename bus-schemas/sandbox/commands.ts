@@ -51,6 +51,8 @@ export const ReportStarted = z.object({ type: z.literal('ReportStarted'), pid: z
 export const ReportFailed = z.object({ type: z.literal('ReportFailed'), error: WireError });
 /** Aether's channel closed and its process is gone. */
 export const ReportExited = z.object({ type: z.literal('ReportExited'), error: WireError });
+/** Its Edge was declared lost in the generation that admitted it: whatever it was doing, it is over. */
+export const ReportLost = z.object({ type: z.literal('ReportLost'), error: WireError });
 export const ReportDestroyed = z.object({ type: z.literal('ReportDestroyed') });
 export const ReportPaused = z.object({ type: z.literal('ReportPaused') });
 export const ReportResumed = z.object({ type: z.literal('ReportResumed') });
@@ -80,6 +82,7 @@ export const SandboxCommand = z.discriminatedUnion('type', [
   ReportStarted,
   ReportFailed,
   ReportExited,
+  ReportLost,
   ReportDestroyed,
   ReportPaused,
   ReportResumed,

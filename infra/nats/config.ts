@@ -19,8 +19,23 @@ export type ClientUser = {
   readonly publicKey: string;
 };
 
+/** One server of several: whom it talks to. Routes carry every account's messages, so they have a password of their own. */
+export type ClusterSettings = {
+  readonly name: string;
+  readonly port: number;
+  /** `host:port` of every server, itself included. */
+  readonly routes: readonly string[];
+  readonly user: string;
+  readonly password: string;
+};
+
 export type BusSettings = {
   readonly serverName: string;
+  /** Address to listen on; loopback unless Edges run on other hosts. */
+  readonly host?: string;
+  readonly cluster?: ClusterSettings;
+  /** One key per node, where there are several; with none, the key of the role `edge` is for the node `edge`. */
+  readonly edges?: readonly { readonly name: EdgeName; readonly publicKey: string }[];
   readonly port: number;
   readonly storeDir: string;
   readonly logFile: string;
@@ -44,7 +59,8 @@ export const natsConfig = (settings: BusSettings): string => `${JSON.stringify(c
 
 const configOf = (settings: BusSettings) => ({
   server_name: settings.serverName,
-  listen: `127.0.0.1:${settings.port}`,
+  listen: `${settings.host ?? '127.0.0.1'}:${settings.port}`,
+  ...(settings.cluster ? { cluster: clusterOf(settings.host ?? '127.0.0.1', settings.cluster) } : {}),
   jetstream: {
     store_dir: settings.storeDir,
     sync_interval: settings.syncIntervalMs === 0 ? 'always' : `${settings.syncIntervalMs}ms`,
@@ -66,13 +82,23 @@ const configOf = (settings: BusSettings) => ({
   },
 });
 
+const clusterOf = (host: string, { name, port, routes, user, password }: ClusterSettings) => ({
+  name,
+  listen: `${host}:${port}`,
+  authorization: { user, password },
+  routes: routes.map((route) => `nats-route://${user}:${password}@${route}`),
+});
+
 const projectsOf = (clients: readonly ClientUser[]): ProjectName[] => [...new Set(clients.map(({ project }) => project))].sort();
 
-const platformAccount = ({ roles, edge, clients }: BusSettings) => {
+const platformAccount = ({ roles, edge, edges = [], clients }: BusSettings) => {
   const accounts = projectsOf(clients).map(clientAccount);
   return {
     jetstream: 'enabled',
-    users: ROLES.map((role) => ({ nkey: roles[role], permissions: permissionsOf(role, edge) })),
+    users: [
+      ...ROLES.map((role) => ({ nkey: roles[role], permissions: permissionsOf(role, edge) })),
+      ...edges.map(({ name, publicKey }) => ({ nkey: publicKey, permissions: permissionsOf('edge', name) })),
+    ],
     exports: [
       // Every request has one answer (output is read by offset), so the server may drop the reply's mapping after it.
       ...CLIENT_EXPORTS.services.map((service) => ({ service, response_type: 'singleton', accounts })),

@@ -6,7 +6,7 @@ import { link, mkdir, open, readFile, rename, unlink, writeFile } from 'node:fs/
 import { dirname, join } from 'node:path';
 import { nkeys } from '@nats-io/nats-core';
 import { DsecError } from '#bus/errors.ts';
-import { NAME_PATTERN, type ProjectName } from '#bus/ids.ts';
+import { type EdgeName, NAME_PATTERN, type ProjectName } from '#bus/ids.ts';
 import { type ClientUser, clientInboxPrefix } from './config.ts';
 import { ROLES, type Role } from './roles.ts';
 
@@ -31,6 +31,9 @@ export const ensureKeys = async (directory: string, clients: readonly Pick<Clien
     ),
   };
 };
+
+/** Key of one node of several: `<directory>/edge-<name>.nk`. */
+export const ensureEdgeKey = (directory: string, edge: EdgeName): Promise<Key> => ensureKey(join(directory, `edge-${edge}.nk`));
 
 const ensureKey = async (file: string): Promise<Key> => {
   const seed = (await readSeed(file)) ?? (await createSeed(file));

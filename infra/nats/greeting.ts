@@ -14,10 +14,10 @@ export type Greeting = z.infer<typeof Greeting>;
 /** Longest greeting: a cluster's list of addresses is part of it. */
 const MAX_GREETING_BYTES = 65_536;
 
-/** The server's greeting on loopback, or undefined when none comes in time. */
-export const greetingOf = (port: number, timeoutMs: number): Promise<Greeting | undefined> =>
+/** The server's greeting, or undefined when none comes in time. */
+export const greetingOf = (port: number, timeoutMs: number, host = '127.0.0.1'): Promise<Greeting | undefined> =>
   new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1');
+    const socket = connect(port, host);
     let text = '';
     const settle = (greeting: Greeting | undefined): void => {
       clearTimeout(timer);
@@ -52,11 +52,11 @@ export const isFreePort = (port: number): Promise<boolean> =>
     server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
   });
 
-export const freePort = (): Promise<number> =>
+export const freePort = (host = '127.0.0.1'): Promise<number> =>
   new Promise((resolve, reject) => {
     const server = createServer();
     server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
+    server.listen(0, host, () => {
       const address = server.address();
       server.close(() => (address && typeof address === 'object' ? resolve(address.port) : reject(new Error('no port'))));
     });

@@ -30,6 +30,8 @@ export type ServerOptions = {
   /** As in the configuration: tells our server from a stranger on the same port. */
   readonly serverName: string;
   readonly port: number;
+  /** Where it listens; loopback by default. */
+  readonly host?: string;
   readonly lockFile: string;
   /** What the server says before its configured log is open: why it would not start. */
   readonly startLog: string;
@@ -108,7 +110,7 @@ export class NatsServer {
     while (!hasEnded(child)) {
       await Promise.race([death, delay(healthIntervalMs, undefined, { ref: false, signal: this.#stop.signal }).catch(() => death)]);
       if (hasEnded(child) || this.#stop.signal.aborted) break;
-      const greeting = await greetingOf(this.#options.port, greetingTimeoutMs);
+      const greeting = await greetingOf(this.#options.port, greetingTimeoutMs, this.#options.host);
       missed = greeting ? 0 : missed + 1;
       if (missed < greetingsMissed) continue;
       this.#options.onEvent({ type: 'hung', pid: this.pid, greetingsMissed: missed });
@@ -143,7 +145,7 @@ const launch = ({ program, configFile, lockFile, startLog }: ServerOptions): Chi
 const becomesReady = async (child: ChildProcess, options: ServerOptions): Promise<void> => {
   const sinceMs = performance.now();
   for (;;) {
-    const greeting = await greetingOf(options.port, PROCESS_LIMITS.greetingTimeoutMs);
+    const greeting = await greetingOf(options.port, PROCESS_LIMITS.greetingTimeoutMs, options.host);
     const tookMs = Math.round(performance.now() - sinceMs);
     if (hasEnded(child)) throw await startFailure(child, options);
     if (greeting?.server_name === options.serverName && greeting.jetstream) {

@@ -12,6 +12,7 @@ import {
   COMMANDS_SUBJECTS,
   commitFilter,
   edgeCommandFilter,
+  LOST_FILTER,
   opFilter,
   outFilter,
   SYSTEM_PROJECT,
@@ -39,7 +40,7 @@ export const permissionsOf = (role: Role, edge: EdgeName): Permissions => {
     case 'placement':
       return { publish: speaks(commitFilter({ kind: 'request', home: '_' }), ...CREATE_LANES, ...EDGE_QUEUES), subscribe: hears(BEAT_FILTER, outFilter({})) };
     case 'watcher':
-      return { publish: speaks(commitFilter({ project: SYSTEM_PROJECT, kind: 'edge', home: '_' })), subscribe: hears(BEAT_FILTER, outFilter({})) };
+      return { publish: speaks(commitFilter({ project: SYSTEM_PROJECT, kind: 'edge', home: '_' }), LOST_FILTER), subscribe: hears(BEAT_FILTER, outFilter({})) };
     case 'iam':
       return { publish: speaks(commitFilter({ kind: 'project', home: '_' })), subscribe: hears(outFilter({})) };
     case 'edge':
@@ -51,7 +52,7 @@ export const permissionsOf = (role: Role, edge: EdgeName): Permissions => {
           ...CREATE_LANES,
           edgeCommandFilter(edge),
         ),
-        subscribe: hears(opFilter(edge), outFilter({ home: edge })),
+        subscribe: hears(opFilter(edge), outFilter({ home: edge }), outFilter({ project: SYSTEM_PROJECT, kind: 'edge', home: '_', id: edge })),
       };
     case 'operator': // people and tests: everything inside the platform's account
       return { publish: ['>'], subscribe: ['>'] };

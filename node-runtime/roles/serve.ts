@@ -6,13 +6,14 @@
  */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { Effect, type Scope } from 'effect';
 import { DsecError, toWireError } from '#bus/errors.ts';
 import type { RequestState } from '#bus/request/schema.ts';
 import { DEFAULT_LIMITS, Limits } from '#bus/sandbox/spec.ts';
 import { COMMANDS_STREAM } from '#bus/subjects.ts';
-import { systemClock } from '#actors/ports/clock.ts';
+import { clockWithOffset } from '#actors/ports/clock.ts';
 import { connectJetStream, type JetStreamBus } from '#adapters/jetstream/mod.ts';
 import { PosixLayerStore } from '#adapters/layers/posix/mod.ts';
 import { runProjection, SandboxProjection } from '#adapters/sqlite/mod.ts';
@@ -29,8 +30,9 @@ import { type Edge, startEdge } from './edge/edge.ts';
 import { FORGETTING_LIMITS, startForgetting } from './forgetting.ts';
 import { Placement } from './placement/placement.ts';
 import { acquire, open, step } from './scope.ts';
+import { Watcher } from './watcher/watcher.ts';
 
-export const SERVED_ROLES = ['apiserver', 'placement', 'edge'] as const;
+export const SERVED_ROLES = ['apiserver', 'placement', 'watcher', 'edge'] as const;
 export type ServedRole = (typeof SERVED_ROLES)[number];
 
 /** Messages between `dsec up` and its roles. */
@@ -48,8 +50,15 @@ const serversOf = (config: Config): string[] => {
 
 /** The role's key when the data directory has one; a bus without accounts needs none. */
 const credentialsOf = (config: Config, role: ServedRole): BusCredentials | undefined => {
+  const { credentials } = pathsOf(config);
+  const ofNode = role === 'edge' ? readSeed(join(credentials, `edge-${config.edgeName}.nk`)) : undefined;
+  const nkeySeed = ofNode ?? readSeed(join(credentials, `role-${role}.nk`));
+  return nkeySeed === undefined ? undefined : { nkeySeed };
+};
+
+const readSeed = (file: string): string | undefined => {
   try {
-    return { nkeySeed: readFileSync(join(pathsOf(config).credentials, `role-${role}.nk`), 'utf8').trim() };
+    return readFileSync(file, 'utf8').trim();
   } catch (thrown) {
     if ((thrown as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw thrown;
@@ -65,13 +74,27 @@ const openBus = (config: Config, role: ServedRole, log: Log): Effect.Effect<Bus,
       (c) => c.close(),
     );
     const jetStream = yield* acquire(
-      () => connectJetStream(connection, { report: (line) => log.warn('bus.report', { detail: line }) }),
+      () => connectJetStream(connection, { readFrom: config.replicas > 1 ? 'leader' : 'direct', report: (line) => log.warn('bus.report', { detail: line }) }),
       (js) => js.close(),
     );
     const { busDuplicateWindowMs: duplicateWindowMs } = config;
-    yield* step(() => jetStream.ensureStreams({ shards: shardsOf(config), replicas: 1, ...(duplicateWindowMs === undefined ? {} : { duplicateWindowMs }) }));
+    const settings = { shards: shardsOf(config), replicas: config.replicas, ...(duplicateWindowMs === undefined ? {} : { duplicateWindowMs }) };
+    yield* step(() => whenBusAnswers(() => jetStream.ensureStreams(settings), log));
     return { connection, jetStream };
   });
+
+/** A cluster that has just started, or has just lost a server, elects leaders first; nothing can be asked of it meanwhile. */
+const whenBusAnswers = async (ask: () => Promise<void>, log: Log): Promise<void> => {
+  for (const until = performance.now() + BUS_START_MS; ; await delay(BUS_RETRY_MS)) {
+    try {
+      return await ask();
+    } catch (thrown) {
+      const { code, message } = toWireError(thrown);
+      if (code !== 'BUS_UNAVAILABLE' || performance.now() > until) throw thrown;
+      log.info('bus.not_ready', { message });
+    }
+  }
+};
 
 const apiserver = (config: Config, log: Log): Effect.Effect<null, unknown, Scope.Scope> =>
   Effect.gen(function* () {
@@ -105,7 +128,7 @@ const apiserver = (config: Config, log: Log): Effect.Effect<null, unknown, Scope
       decisions,
       resolveLayer: (reference) => catalog.resolve(reference),
       defaultLimits: { ...Limits.parse(DEFAULT_LIMITS), diskMiB: config.sandboxDiskMiB as Limits['diskMiB'] },
-      clock: systemClock,
+      clock: clockWithOffset(config.clockOffsetMs),
       shards,
       laneCount: config.laneCount,
       platformVersion: PLATFORM_VERSION,
@@ -121,7 +144,15 @@ const placement = (config: Config, log: Log): Effect.Effect<null, unknown, Scope
   Effect.gen(function* () {
     const { connection, jetStream } = yield* openBus(config, 'placement', log);
     const role = yield* acquire(
-      () => new Placement({ connection, eventLog: jetStream.eventLog, queue: jetStream.commandQueue, clock: systemClock, log, laneCount: config.laneCount }),
+      () =>
+        new Placement({
+          connection,
+          eventLog: jetStream.eventLog,
+          queue: jetStream.commandQueue,
+          clock: clockWithOffset(config.clockOffsetMs),
+          log,
+          laneCount: config.laneCount,
+        }),
       (p) => p.close(),
     );
     yield* step(() => role.start());
@@ -132,7 +163,7 @@ const placement = (config: Config, log: Log): Effect.Effect<null, unknown, Scope
           shards: shardsOf(config),
           actors: { kind: 'request', home: '_' },
           forgettableAt: ({ commit }) => (commit.state as unknown as RequestState).keyExpiresAt + FORGETTING_LIMITS.auditRetentionMs,
-          clock: systemClock,
+          clock: clockWithOffset(config.clockOffsetMs),
           log,
         }),
       (forgetting) => forgetting.stop(),
@@ -147,11 +178,39 @@ const edge = (config: Config, log: Log): Effect.Effect<Edge, unknown, Scope.Scop
       log.error('edge.superseded', { message });
       process.exit(SUPERSEDED_EXIT);
     };
-    return yield* startEdge({ config, connection, eventLog: jetStream.eventLog, queue: jetStream.commandQueue, log, onSuperseded });
+    const onLost = (message: string) => {
+      log.error('edge.lost', { message });
+      process.exit(LOST_EXIT);
+    };
+    return yield* startEdge({ config, connection, eventLog: jetStream.eventLog, queue: jetStream.commandQueue, log, onSuperseded, onLost });
+  });
+
+const watcher = (config: Config, log: Log): Effect.Effect<null, unknown, Scope.Scope> =>
+  Effect.gen(function* () {
+    const { connection, jetStream } = yield* openBus(config, 'watcher', log);
+    yield* acquire(
+      () =>
+        Watcher.start({
+          connection,
+          eventLog: jetStream.eventLog,
+          isConnected: () => jetStream.isConnected,
+          clock: clockWithOffset(config.clockOffsetMs),
+          log,
+        }),
+      (w) => w.close(),
+    );
+    return null;
   });
 
 /** Exit code of an Edge whose name another process has taken; its supervisor must not restart it. */
 export const SUPERSEDED_EXIT = 77;
+
+/** Exit code of an Edge that was declared lost: it is started again, and registers as a new generation. */
+export const LOST_EXIT = 75;
+
+/** How long a role waits for a bus that elects, and how often it asks: below what its supervisor waits for `ready`. */
+const BUS_START_MS = 45_000;
+const BUS_RETRY_MS = 500;
 
 /** How long an apiserver holds back `ready` for its projection. */
 const PROJECTION_START_MS = 30_000;
@@ -159,6 +218,7 @@ const PROJECTION_START_MS = 30_000;
 const program = (role: ServedRole, config: Config): Effect.Effect<Edge | null, unknown, Scope.Scope> => {
   const log = createLog(role, config.logLevel);
   if (role === 'apiserver') return apiserver(config, log);
+  if (role === 'watcher') return watcher(config, log);
   return role === 'placement' ? placement(config, log) : edge(config, log);
 };
 

@@ -1,9 +1,11 @@
 /** The work queue of commands on JetStream: one stream, message ids, one durable consumer per filter. */
-import type { CommandConsumer, CommandQueue, Delivery, EnqueueOutcome } from '#actors/ports/command-queue.ts';
+import type { CommandConsumer, CommandQueue, Delivery, EnqueueOutcome, WaitingCommand } from '#actors/ports/command-queue.ts';
 import { DsecError } from '#bus/errors.ts';
+import { COMMANDS_STREAM } from '#bus/subjects.ts';
 import { conflictError, HEADER } from '../commit-message.ts';
 import type { BusContext } from './context.ts';
 import type { Publisher } from './publisher.ts';
+import type { Reader } from './reader.ts';
 import { QueueConsumer } from './queue-consumer.ts';
 
 type ConsumeOptions = Parameters<CommandQueue['consume']>[0];
@@ -14,10 +16,12 @@ const CONSUMER_NAME = /^[A-Za-z0-9_-]{1,128}$/;
 export class JetStreamCommandQueue implements CommandQueue {
   readonly #context: BusContext;
   readonly #publisher: Publisher;
+  readonly #reader: Reader;
   readonly #ackWaitMs: number;
 
-  constructor(context: BusContext, publisher: Publisher, ackWaitMs: number) {
+  constructor(context: BusContext, publisher: Publisher, reader: Reader, ackWaitMs: number) {
     this.#context = context;
+    this.#reader = reader;
     this.#publisher = publisher;
     this.#ackWaitMs = ackWaitMs;
   }
@@ -41,5 +45,20 @@ export class JetStreamCommandQueue implements CommandQueue {
     const consumer = new QueueConsumer(this.#context, { ...options, ackWaitMs: this.#ackWaitMs }, handler);
     await consumer.open();
     return consumer;
+  }
+
+  async waiting(subject: string, afterSequence: number, limit: number): Promise<WaitingCommand[]> {
+    const found: WaitingCommand[] = [];
+    for (let after = afterSequence; found.length < limit; ) {
+      const message = await this.#reader.nextAfter(COMMANDS_STREAM, subject, after);
+      if (!message) break;
+      found.push({ subject: message.subject, sequence: message.sequence, data: message.data });
+      after = message.sequence;
+    }
+    return found;
+  }
+
+  async lastSequence(): Promise<number> {
+    return (await this.#context.api.streamInfo(COMMANDS_STREAM)).state.last_seq;
   }
 }

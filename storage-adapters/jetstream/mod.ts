@@ -59,9 +59,10 @@ export const connectJetStream = (nc: NatsConnection, options: JetStreamOptions =
   const api = new JetStreamApi(mux);
   const publisher = new Publisher(nc, mux);
   const context: BusContext = { nc, watch, mux, api, inboxPrefix: options.inboxPrefix, report: options.report ?? (() => {}) };
+  const reader = new Reader(mux, api);
   return {
-    eventLog: new JetStreamEventLog(context, publisher, new Reader(mux, api), options.readFrom ?? 'direct'),
-    commandQueue: new JetStreamCommandQueue(context, publisher, options.ackWaitMs ?? JETSTREAM_LIMITS.ackWaitMs),
+    eventLog: new JetStreamEventLog(context, publisher, reader, options.readFrom ?? 'direct'),
+    commandQueue: new JetStreamCommandQueue(context, publisher, reader, options.ackWaitMs ?? JETSTREAM_LIMITS.ackWaitMs),
     get isConnected() {
       return watch.isConnected;
     },

@@ -2,7 +2,7 @@
  * The work queue in memory, with the semantics of the real one: message ids, one consumer per filter, redelivery after
  * the acknowledgement time, redelivered before new. For tests and the simulation; time comes from the clock given.
  */
-import type { CommandConsumer, CommandQueue, Delivery, EnqueueOutcome } from '#actors/ports/command-queue.ts';
+import type { CommandConsumer, CommandQueue, Delivery, EnqueueOutcome, WaitingCommand } from '#actors/ports/command-queue.ts';
 import { DsecError, wireError } from '#bus/errors.ts';
 import { COMMANDS_SUBJECTS } from '#bus/subjects.ts';
 import { HEADER, headerBytes, tooLargeError } from '../commit-message.ts';
@@ -69,6 +69,24 @@ export class MemoryCommandQueue implements CommandQueue {
     if (existing && fresh) existing.drop();
     const consumer = existing && !fresh ? existing : this.#create(name, filter);
     return consumer.attach(handler, { fresh, maxInFlight, connected: this.#connected });
+  }
+
+  async waiting(subject: string, afterSequence: number, limit: number): Promise<WaitingCommand[]> {
+    this.#assertConnected();
+    return this.#stream
+      .ofSubject(this.#options.clock.now(), subject)
+      .filter(({ sequence }) => sequence > afterSequence)
+      .slice(0, limit)
+      .map(({ sequence, data }) => ({ subject, sequence, data }));
+  }
+
+  async lastSequence(): Promise<number> {
+    this.#assertConnected();
+    return this.#stream.lastSequence;
+  }
+
+  #assertConnected(): void {
+    if (!this.#connected) throw DsecError.of('BUS_UNAVAILABLE', 'the queue of commands: the bus does not answer; repeat it');
   }
 
   #create(name: string, filter: string): MemoryConsumer {

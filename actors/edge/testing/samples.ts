@@ -16,7 +16,14 @@ export const capacity: Capacity = {
   descriptors: 4_000,
 };
 
-export const register = (instance: string, leaseMs = LEASE_MS): EdgeCommand => ({ type: 'RegisterEdge', capacity, backends: ['container'], leaseMs, instance, queueSequence: 7 });
+export const register = (instance: string, leaseMs = LEASE_MS): EdgeCommand => ({
+  type: 'RegisterEdge',
+  capacity,
+  backends: ['container'],
+  leaseMs,
+  instance,
+  queueSequence: 7,
+});
 export const renew = (generation: number, instance: string, leaseMs = LEASE_MS): EdgeCommand => ({ type: 'RenewLease', generation, instance, leaseMs });
 /** The finding of a watcher that saw the lease granted at `T0 + grantedAfterMs` and nothing since. */
 export const lost = (generation: number, grantedAfterMs = 0, silentMs = LEASE_MS + 1): EdgeCommand => ({

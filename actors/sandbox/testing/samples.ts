@@ -72,6 +72,7 @@ export const COMMANDS: readonly SandboxCommand[] = [
   { type: 'ExtendLives', totalMs: ms(0) },
   { type: 'ExtendLives', idleMs: ms(SPEC_LIMITS.lifeMsMax + 1) },
   { type: 'ReportPrepared' },
+  { type: 'ReportLost', error: wireError('SANDBOX_LOST', 'its node was lost') },
   started,
   failed,
   exited,

@@ -180,10 +180,15 @@ export class ContainerBackend implements SandboxBackend {
     return (await (await this.#o.launcher()).list()).map(({ id }) => id as SandboxId);
   }
 
-  /** Stops or lets run every process of the live sandboxes: what an Edge does that has lost its lease. */
+  /**
+   * Stops or lets run every process of every sandbox that the kernel has, connected or not: what an Edge does that has lost its
+   * lease. One that is paused stays so.
+   */
   async freezeAll(frozen: boolean): Promise<void> {
     const launcher = await this.#o.launcher();
-    await Promise.allSettled([...this.#live.keys()].map((id) => (frozen ? launcher.freeze(id) : launcher.thaw(id))));
+    const present = await this.present();
+    const ids = frozen ? present : present.filter((id) => !isPausedIn(this.#states.get(id)));
+    await Promise.allSettled(ids.map((id) => (frozen ? launcher.freeze(id) : launcher.thaw(id))));
   }
 
   ensurePaused(sandbox: SandboxState): Promise<void> {
@@ -297,6 +302,8 @@ export class ContainerBackend implements SandboxBackend {
     return join(this.#o.socketsDir, `${uniquePart(id)}.sock`);
   }
 }
+
+const isPausedIn = (state: SandboxState | undefined): boolean => state?.status === 'pausing' || state?.status === 'paused';
 
 /** When the agent ends it, should no Edge have done so. */
 const hardEndOf = ({ totalDeadlineAt }: SandboxState): number => totalDeadlineAt + CONTAINER_LIMITS.hardLifeGraceMs;

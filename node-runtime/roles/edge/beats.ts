@@ -1,6 +1,7 @@
 /** Publishes this Edge's load each second. Beats carry no truth: whoever misses one learns the same from the next. */
 import type { NatsConnection } from '@nats-io/transport-node';
 import type { Beat, Capacity } from '#bus/edge/schema.ts';
+import type { Probes } from '#bus/edge/probes.ts';
 import { encode } from '#bus/envelope.ts';
 import type { EdgeName } from '#bus/ids.ts';
 import { beatSubject } from '#bus/subjects.ts';
@@ -14,14 +15,18 @@ export type BeatsOptions = {
   readonly capacity: Capacity;
   readonly used: () => Capacity;
   readonly accepting: () => boolean;
+  readonly cordoned: () => string | null;
+  readonly probes: () => Probes;
   /** Live sandboxes by project. */
   readonly running: () => Record<string, number>;
   readonly clock: Clock;
 };
 
 export const startBeats = (o: BeatsOptions): { stop(): void } => {
+  let sequence = 0;
   const publish = () => {
     if (o.connection.isClosed()) return;
+    sequence += 1;
     const beat: Beat = {
       v: 1,
       edge: o.edge,
@@ -32,6 +37,9 @@ export const startBeats = (o: BeatsOptions): { stop(): void } => {
       used: o.used(),
       accepting: o.accepting(),
       running: o.running(),
+      sequence,
+      cordoned: o.cordoned(),
+      probes: o.probes(),
     };
     o.connection.publish(beatSubject(o.edge), encode('beat', beat));
   };

@@ -37,6 +37,8 @@ export type EdgeCommandsOptions = {
   readonly laneCount: number;
   /** Whether new sandboxes are taken: false while draining or fenced. */
   readonly accepting: () => boolean;
+  /** Creates up to this place in the queue were sent to a lost generation. */
+  readonly fencedSequence: number;
   /** Layers of the spec that this node cannot get; checked before anything is reserved. */
   readonly missingLayer: (spec: LaunchSandboxes['spec']) => string | null;
   /** Free on the node's disk, right now. */
@@ -109,6 +111,7 @@ class EdgeCommand {
       edge,
       now: clock.now(),
       accepting: this.#o.accepting(),
+      sentToLost: this.#delivery.sequence <= this.#o.fencedSequence,
       availableMemoryMiB: this.#o.availableMemoryMiB(),
       freeDiskMiB: this.#o.freeDiskMiB(),
       missingLayer: this.#o.missingLayer(spec),

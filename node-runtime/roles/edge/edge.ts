@@ -9,7 +9,7 @@ import type { NatsConnection } from '@nats-io/transport-node';
 import { Effect, type Scope } from 'effect';
 import type { Capacity } from '#bus/edge/schema.ts';
 import { ENDED_STATUSES, type SandboxState } from '#bus/sandbox/state.ts';
-import { type Clock, systemClock } from '#actors/ports/clock.ts';
+import { type Clock, clockWithOffset } from '#actors/ports/clock.ts';
 import type { CommandQueue } from '#actors/ports/command-queue.ts';
 import type { EventLog } from '#actors/ports/event-log.ts';
 import { type Config, pathsOf, shardsOf } from '../../config.ts';
@@ -20,10 +20,10 @@ import { Admission } from '#actors/edge/admission.ts';
 import { startBeats } from './beats.ts';
 import { availableMemoryMiB, freeDiskMiB, nodeCapacity, openFilesMax } from './capacity.ts';
 import { consumeEdgeCommands } from './commands.ts';
-import { openIdentity } from './identity.ts';
-import type { Lease } from './lease.ts';
+import { type Identity, openIdentity } from './identity.ts';
 import { EDGE_LIMITS } from './limits.ts';
 import { type Node, openNode } from './node.ts';
+import { HostProbes } from './probes.ts';
 import { serveOps } from './ops.ts';
 import { Sandboxes } from './sandboxes.ts';
 import { sweepLogs } from './sweep.ts';
@@ -36,6 +36,8 @@ export type EdgeOptions = {
   readonly log: Log;
   /** Another process owns this node's name now. */
   readonly onSuperseded: (message: string) => void;
+  /** This generation of the node was declared lost; only a new process, with a new generation, brings the node back. */
+  readonly onLost: (message: string) => void;
 };
 
 export interface Edge {
@@ -48,7 +50,7 @@ type Inside = EdgeOptions & {
   readonly clock: Clock;
   readonly capacity: Capacity;
   readonly admission: Admission;
-  readonly lease: Lease;
+  readonly identity: Identity;
   readonly node: Node;
   readonly sandboxes: Sandboxes;
   readonly accepting: () => boolean;
@@ -58,23 +60,39 @@ type Inside = EdgeOptions & {
 export const startEdge = (o: EdgeOptions): Effect.Effect<Edge, unknown, Scope.Scope> =>
   Effect.gen(function* () {
     const { config, eventLog, log } = o;
-    const clock = systemClock;
+    const clock = clockWithOffset(config.clockOffsetMs);
     const capacity = nodeCapacity(config);
     const admission = new Admission(capacity, openFilesMax());
     let draining = false;
     let node: Node | undefined;
-    const onFence = (fenced: boolean) => void node?.backend.freezeAll(fenced);
+    const onFence = (fenced: boolean): void => {
+      node?.backend.freezeAll(fenced).catch((thrown: unknown) => log.warn('edge.freeze_failed', { fenced, message: (thrown as Error).message }));
+    };
 
-    const lease = yield* openIdentity({ edge: config.edgeName, capacity, eventLog, clock, log, onFence, onSuperseded: o.onSuperseded });
+    const { edgeName, leaseMs } = config;
+    const identity = yield* openIdentity({ ...o, edge: edgeName, capacity, leaseMs, clock, onFence });
+    const { lease } = identity;
     node = yield* openNode(config, lease.generation, clock, log);
-    const shards = shardsOf(config);
-    const parts = { edge: config.edgeName, shards, generation: lease.generation, eventLog, admission, node, clock, log };
+    const fenced = (): boolean => lease.fenced;
+    const parts = {
+      edge: edgeName,
+      shards: shardsOf(config),
+      generation: lease.generation,
+      eventLog,
+      admission,
+      node,
+      loss: identity.state(),
+      fenced,
+      clock,
+      log,
+    };
     const sandboxes = yield* acquire(
       () => new Sandboxes(parts),
       (s) => s.driver.close(),
     );
     yield* step(() => sandboxes.rehydrate());
-    const inside: Inside = { ...o, clock, capacity, admission, lease, node, sandboxes, accepting: () => !draining && !lease.fenced };
+    const accepting = (): boolean => !draining && !lease.fenced && identity.state().cordoned === null;
+    const inside: Inside = { ...o, clock, capacity, admission, identity, node, sandboxes, accepting };
     yield* openDoors(inside);
     yield* startCleaning(inside);
 
@@ -94,7 +112,8 @@ export const startEdge = (o: EdgeOptions): Effect.Effect<Edge, unknown, Scope.Sc
 /** Operations, commands, beats: what makes the Edge reachable. */
 const openDoors = (i: Inside): Effect.Effect<void, unknown, Scope.Scope> =>
   Effect.gen(function* () {
-    const { config, connection, eventLog, queue, log, clock, capacity, admission, lease, node, accepting } = i;
+    const { config, connection, eventLog, queue, log, clock, capacity, admission, identity, node, accepting } = i;
+    const { lease } = identity;
     const { driver } = i.sandboxes;
     const edge = config.edgeName;
     const { generation } = lease;
@@ -128,15 +147,31 @@ const openDoors = (i: Inside): Effect.Effect<void, unknown, Scope.Scope> =>
           log,
           laneCount,
           accepting,
+          fencedSequence: identity.state().fencedSequence,
           missingLayer,
           freeDiskMiB: () => freeDiskMiB(config.dataDir),
           availableMemoryMiB,
         }),
       (consumer) => consumer.close(),
     );
+    const probes = yield* acquire(
+      () => new HostProbes(config.dataDir),
+      (p) => p.close(),
+    );
     const load = { used: () => admission.used(), running: () => i.sandboxes.countByProject() };
     yield* acquire(
-      () => startBeats({ edge, generation, connection, capacity, accepting, clock, ...load }),
+      () =>
+        startBeats({
+          edge,
+          generation,
+          connection,
+          capacity,
+          accepting,
+          cordoned: () => identity.state().cordoned,
+          probes: () => probes.look(),
+          clock,
+          ...load,
+        }),
       (beats) => beats.stop(),
     );
   });

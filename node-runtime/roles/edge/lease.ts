@@ -3,7 +3,8 @@
  *
  * An Edge that cannot renew for `leaseMs`, measured on the monotonic clock from the moment the last successful renewal was
  * *sent*, is fenced: it refuses operations and freezes its sandboxes, because a watcher may declare it lost from then on.
- * A renewal that succeeds later thaws them. A renewal refused as fenced is final: another process owns this name.
+ * A renewal that succeeds later thaws them. A renewal refused as fenced is final: another process owns this name, or a watcher
+ * has declared this generation lost, and only a new registration brings the node back.
  */
 import { randomUUID } from 'node:crypto';
 import { DsecError } from '#bus/errors.ts';
@@ -23,12 +24,15 @@ export type LeaseOptions = {
   readonly edge: EdgeName;
   readonly driver: EdgeActorDriver;
   readonly capacity: Capacity;
+  readonly leaseMs: number;
   readonly clock: Clock;
   readonly log: Log;
   readonly onFenced: () => void;
   readonly onRenewed: () => void;
   /** Another process has registered under this name: this one must end. */
   readonly onSuperseded: (error: DsecError) => void;
+  /** This generation was declared lost: its sandboxes are lost, and this process must end and register anew. */
+  readonly onLost: (error: DsecError) => void;
 };
 
 export class Lease {
@@ -53,15 +57,16 @@ export class Lease {
   }
 
   /** Registers and starts to renew. Answers with the generation that fences everything this process does. */
-  async acquire(): Promise<number> {
+  async acquire(queueSequence: number): Promise<number> {
     const sentAtMs = this.#o.clock.monotonicMs();
     const { capacity } = this.#o;
     const result = await this.#submit({
       type: 'RegisterEdge',
       capacity,
       backends: ['container'],
-      leaseMs: EDGE_LIMITS.leaseMs as DurationMs,
+      leaseMs: this.#o.leaseMs as DurationMs,
       instance: this.#instance,
+      queueSequence,
     });
     if (!result.ok) throw new DsecError(result.error);
     const held = this.#o.driver.peek(edgeAddress(this.#o.edge));
@@ -69,8 +74,22 @@ export class Lease {
       throw DsecError.of('EDGE_FENCED', `another process has just registered as node ${this.#o.edge}; give one of them another edgeName`);
     this.#generation = held.state.generation;
     this.#renewedAtMs = sentAtMs;
-    this.#timer = setInterval(() => this.#tick(), EDGE_LIMITS.leaseRenewMs / 10);
+    this.#timer = setInterval(() => this.#tick(), this.#renewMs / EDGE_LIMITS.leaseTicksPerRenewal);
     return this.#generation;
+  }
+
+  /** Begins the id of every command of this process. */
+  get commandPrefix(): string {
+    return `${SYSTEM_PROJECT}:${this.#o.edge}:${this.#instance}:`;
+  }
+
+  /** Somebody else has written about this node: the log is asked at once what holds. */
+  check(): void {
+    if (!this.#renewing && this.#timer) void this.#renew();
+  }
+
+  get #renewMs(): number {
+    return this.#o.leaseMs / EDGE_LIMITS.renewalsPerLease;
   }
 
   /** Gives the name back at an orderly end. */
@@ -81,16 +100,17 @@ export class Lease {
 
   stop(): void {
     clearInterval(this.#timer);
+    this.#timer = undefined;
   }
 
   #tick(): void {
     const ageMs = this.#o.clock.monotonicMs() - this.#renewedAtMs;
-    if (!this.#fenced && ageMs > EDGE_LIMITS.leaseMs) {
+    if (!this.#fenced && ageMs > this.#o.leaseMs) {
       this.#fenced = true;
       this.#o.log.error('lease.fenced', { ageMs: Math.round(ageMs), generation: this.#generation });
-      this.#o.onFenced();
     }
-    if (ageMs >= EDGE_LIMITS.leaseRenewMs && !this.#renewing) void this.#renew();
+    if (this.#fenced) this.#o.onFenced(); // again and again: what was being launched when the lease ended is frozen too
+    if (ageMs >= this.#renewMs && !this.#renewing) void this.#renew();
   }
 
   async #renew(): Promise<void> {
@@ -100,24 +120,26 @@ export class Lease {
       type: 'RenewLease',
       generation: this.#generation,
       instance: this.#instance,
-      leaseMs: EDGE_LIMITS.leaseMs as DurationMs,
+      leaseMs: this.#o.leaseMs as DurationMs,
     });
     this.#renewing = false;
     if (result.ok) {
       this.#renewedAtMs = sentAtMs;
-      if (this.#fenced && this.#o.clock.monotonicMs() - sentAtMs < EDGE_LIMITS.leaseMs) {
+      if (this.#fenced && this.#o.clock.monotonicMs() - sentAtMs < this.#o.leaseMs) {
         this.#fenced = false;
         this.#o.log.info('lease.renewed_after_fence', { generation: this.#generation });
         this.#o.onRenewed();
       }
     } else if (result.error.code === 'EDGE_FENCED') {
-      clearInterval(this.#timer);
-      this.#o.onSuperseded(new DsecError(result.error));
+      this.stop();
+      const { generation, status } = result.error.details;
+      const isLost = generation === this.#generation && status === 'lost';
+      (isLost ? this.#o.onLost : this.#o.onSuperseded)(new DsecError(result.error));
     } else this.#o.log.warn('lease.not_renewed', { code: result.error.code, message: result.error.message });
   }
 
   #submit(command: EdgeCommand): Promise<CommandResult> {
-    const id = `${SYSTEM_PROJECT}:${this.#o.edge}:${command.type}:${randomUUID()}`;
+    const id = `${this.commandPrefix}${command.type}:${randomUUID()}`;
     const meta: CommandMeta = { commandId: id, correlationId: id, principal: `edge/${this.#o.edge}`, at: this.#o.clock.now() };
     return this.#o.driver.submit(edgeAddress(this.#o.edge), command, meta);
   }

@@ -34,8 +34,10 @@ export const EDGE_LIMITS = {
   commandsInFlight: 512,
   /** Launches at a time: the launcher is one process, more only queue in it. */
   launchesInFlight: 32,
-  leaseMs: 30_000,
-  leaseRenewMs: 10_000,
+  /** Two renewals may fail before the lease runs out. */
+  renewalsPerLease: 3,
+  /** How often in that time it is looked at: a renewal that failed is tried again at the next look. */
+  leaseTicksPerRenewal: 10,
   beatMs: 1_000,
   /** Exec logs stay readable this long after the sandbox ended. */
   logRetentionMs: 600_000,

@@ -4,6 +4,7 @@
  * INV-OWN: what lives on the node is what the log says lives there. Both ways: a sandbox of the log is taken up (its pending
  * effects make it so), one that no log knows is ended.
  */
+import { isLostWith, type Loss, sandboxLostError } from '#bus/edge/loss.ts';
 import { DsecError } from '#bus/errors.ts';
 import type { SandboxId, Shard } from '#bus/ids.ts';
 import { SandboxEvent } from '#bus/sandbox/events.ts';
@@ -30,6 +31,10 @@ export type SandboxesOptions = {
   readonly eventLog: EventLog;
   readonly admission: Admission;
   readonly node: Pick<Node, 'backend' | 'images'>;
+  /** The loss of earlier generations of this node, as its actor remembers it. */
+  readonly loss: Loss;
+  /** While true nothing is brought to life: the lease is not renewed. */
+  readonly fenced: () => boolean;
   readonly clock: Clock;
   readonly log: Log;
 };
@@ -47,7 +52,7 @@ export class Sandboxes {
       eventLog: options.eventLog,
       clock: options.clock,
       log: options.log,
-      runEffect: sandboxEffectRunner(options.node.backend),
+      runEffect: this.#guarded(sandboxEffectRunner(options.node.backend)),
       deadlineCommand: (deadline, state) => ({
         type: 'DeadlinePassed',
         kind: deadline.kind as DeadlineKind,
@@ -88,11 +93,13 @@ export class Sandboxes {
     }
     const present = await node.backend.present();
     for (const stored of desired) this.driver.adopt(stored);
+    const lost = desired.filter(({ commit }) => isLostWith(commit.state as unknown as SandboxState, this.#o.loss));
+    for (const stored of lost) this.#endLost(stored);
     const known = new Set<string>(desired.map((stored) => stored.address.id));
     const unknown = present.filter((id) => !known.has(id));
     await Promise.all(unknown.map((id) => node.backend.destroyUnknown(id)));
     const durationMs = Math.round(performance.now() - startedAt);
-    log.info('edge.rehydrated', { sandboxes: desired.length, present: present.length, orphansEnded: unknown.length, durationMs });
+    log.info('edge.rehydrated', { sandboxes: desired.length, lost: lost.length, present: present.length, orphansEnded: unknown.length, durationMs });
   }
 
   /** Stops every sandbox and resolves when the last one has ended. */
@@ -107,6 +114,25 @@ export class Sandboxes {
       void this.driver.submit(sandboxAddress(project, id), { type: 'StopSandbox', reason: 'edge_shutdown' }, meta);
     }
     await empty;
+  }
+
+  /** Others count it as lost since its Edge was declared lost: it ends, and its record says so. */
+  #endLost({ address, commit }: StoredCommit): void {
+    const { loss, clock } = this.#o;
+    const commandId = `${commit.actorId}:lost:${loss.lostGeneration}`;
+    const meta = { commandId, correlationId: commandId, principal: 'platform', at: clock.now() };
+    void this.driver.submit(address, { type: 'ReportLost', error: sandboxLostError(commit.actorId, loss) }, meta);
+  }
+
+  /** What a lost sandbox still called for is not done any more, and nothing is brought to life behind the lease's back. */
+  #guarded(run: ReturnType<typeof sandboxEffectRunner>): typeof run {
+    return (effect, context) => {
+      const { state } = context;
+      if (effect.type !== 'ensureDestroyed' && isLostWith(state, this.#o.loss)) return Promise.resolve(null);
+      if (effect.type === 'ensureLaunched' && this.#o.fenced())
+        return Promise.reject(DsecError.of('EDGE_FENCED', `node ${this.#o.edge} cannot renew its lease; ${state.id} is launched when it can`));
+      return run(effect, context);
+    };
   }
 
   #adopted(state: SandboxState, stored: StoredCommit): void {

@@ -28,6 +28,8 @@ const edgeOver = (over: { schema?: number; events?: { type: string }[] }): Sandb
   return new Sandboxes({
     edge: EDGE,
     shards: [SHARD],
+    loss: { name: 'n1' as EdgeName, lostGeneration: 0, lostAt: null },
+    fenced: () => false,
     generation: 1,
     eventLog,
     admission: new Admission(capacity),

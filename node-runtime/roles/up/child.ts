@@ -9,6 +9,8 @@ import { UP_LIMITS } from './limits.ts';
 export type RoleChildOptions = {
   readonly roles: readonly ServedRole[];
   readonly program: string;
+  /** Begins the command line: what puts the process into another network namespace. */
+  readonly prefix?: readonly string[];
   readonly configFile: string;
   readonly log: Log;
   /** Where the role's stderr goes: the parent's own, or a file's descriptor. */
@@ -90,7 +92,8 @@ export class RoleChild {
   #spawn(): Promise<void> {
     const { roles, program, configFile, stderr, log } = this.#o;
     this.#startedAtMs = performance.now();
-    const child = spawn(process.execPath, ['--enable-source-maps', program, 'serve', ...roles, '--config', configFile], {
+    const [command = process.execPath, ...before] = [...(this.#o.prefix ?? []), process.execPath];
+    const child = spawn(command, [...before, '--enable-source-maps', program, 'serve', ...roles, '--config', configFile], {
       stdio: ['ignore', 'ignore', stderr, 'ipc'],
       serialization: 'json',
     });
