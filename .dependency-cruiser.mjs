@@ -70,7 +70,12 @@ export default {
       packages('zod', 'fast-check'),
     ),
     {
-      ...only('infra', 'Set-up and the embedded server know the contract only; the demo and the cluster put processes together.', '^bus-schemas/', packages('@nats-io', 'zod', 'esbuild')),
+      ...only(
+        'infra',
+        'Set-up and the embedded server know the contract only; the demo and the cluster put processes together.',
+        '^bus-schemas/',
+        packages('@nats-io', 'zod', 'esbuild'),
+      ),
       from: { path: '^infra/', pathNot: [TEST, '^infra/(demo|cluster)/'] },
     },
     {

@@ -43,7 +43,8 @@ export class Fleet {
     const known = this.#nodes.get(beat.edge);
     if (!known) {
       this.#makeRoom(at);
-      if (this.#nodes.size < FLEET_LIMITS.nodes) this.#nodes.set(beat.edge, { beat, receivedAt: at, health: judgeBeat(undefined, beat, at, at), decided: [], node: nodeOf(beat, []) });
+      if (this.#nodes.size < FLEET_LIMITS.nodes)
+        this.#nodes.set(beat.edge, { beat, receivedAt: at, health: judgeBeat(undefined, beat, at, at), decided: [], node: nodeOf(beat, []) });
       return;
     }
     if (isOlder(beat, known.beat)) return; // from a process that was replaced, or overtaken on the way
