@@ -35,7 +35,7 @@ describe('natsConfig', () => {
     expect(Object.keys(accounts)).toEqual(['SYS', 'PLATFORM', 'CLIENTS_blue', 'CLIENTS_red']);
     expect(accounts.CLIENTS_blue.users).toHaveLength(2);
     const imported = accounts.CLIENTS_red.imports.map((i: { service?: { subject: string }; stream?: { subject: string } }) => (i.service ?? i.stream)?.subject);
-    expect(imported).toEqual(['dsec.api.red.*', 'dsec.op.red.*.*.*', 'dsec.out.*.red.*.*.*']);
+    expect(imported).toEqual(['dsec.api.red.*', 'dsec.op.red.*.*.*', 'dsec.out.*.red.*.*.*', 'dsec.lost.*']);
     expect(accounts.CLIENTS_red.jetstream).toBeUndefined();
   });
 
