@@ -10,6 +10,7 @@ const reportAround = (deed: string): string[] => {
   const script = `
     import { spawn } from 'node:child_process';
     import { mkdirSync, mkdtempSync, readFileSync, rmdirSync, rmSync } from 'node:fs';
+    import { tmpdir } from 'node:os';
     import { watchForLeaks } from ${JSON.stringify(LEAKS)};
     const leaks = watchForLeaks({ settleMs: 300 });
     const undo = [];
@@ -28,8 +29,10 @@ test('finds a process that outlives its test', () => {
 });
 
 test('finds a temporary directory of the platform', () => {
-  const left = reportAround(`const dir = mkdtempSync('/tmp/dsec-leak-probe-'); undo.push(() => rmSync(dir, { recursive: true }));`);
-  expect(left.some((line) => line.startsWith('temporary file /tmp/dsec-leak-probe-'))).toBe(true);
+  const left = reportAround(
+    `const dir = mkdtempSync(tmpdir() + '/dsec-leak-probe-'); undo.push(() => rmSync(dir, { recursive: true }), () => rmdirSync(tmpdir()));`,
+  );
+  expect(left).toEqual([expect.stringMatching(/^temporary file \/.*\/dsec-r\d+\/dsec-leak-probe-\w+$/)]);
 });
 
 test('finds an empty control group of the platform', () => {
@@ -38,4 +41,15 @@ test('finds an empty control group of the platform', () => {
     const group = root + '/dsec-leak-probe-' + process.pid;
     mkdirSync(group); undo.push(() => rmdirSync(group));`);
   expect(left.some((line) => /^cgroup .*\/dsec-leak-probe-\d+$/.test(line))).toBe(true);
+});
+
+test('says nothing of what another run on this machine has made', () => {
+  const left = reportAround(`
+    const root = readFileSync('/proc/self/mounts', 'utf8').split('\\n').map((line) => line.split(' ')).find(([, , type]) => type === 'cgroup2' || type === 'cgroup')[1];
+    const name = 'dsec-leak-other-' + process.pid;
+    mkdirSync(root + '/' + name); undo.push(() => rmdirSync(root + '/' + name));
+    const { DSEC_TEST_RUN: mine, ...env } = process.env;
+    const other = spawn('sh', ['-c', 'sleep 31.41; exit', '--cgroup', name], { env, detached: true }); undo.push(() => process.kill(-other.pid, 'SIGKILL'));
+    const dir = mkdtempSync('/tmp/dsec-leak-other-'); undo.push(() => rmSync(dir, { recursive: true }));`);
+  expect(left).toEqual([]);
 });

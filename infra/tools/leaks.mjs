@@ -1,14 +1,15 @@
 /**
  * Leak check around a test run: what the tests started, mounted or made must be gone when they end.
  *
- * A process counts as ours when it carries the run's mark in its environment. Control groups, mounts, named network namespaces, loop
- * devices and temporary files count when they are new and carry the platform's name. `npm test` fails on a leak (`check.mjs`); a run
- * of single files, beside which another may be running, only prints it (the default export, vitest's global set-up).
+ * Only what this run made counts, whoever else works on this machine. A process is ours when it carries the run's mark in its
+ * environment. Temporary files lie in a directory of the run's own, so mounts and loop devices are ours when they lie there. A control
+ * group or a named network namespace counts when it is new, carries the platform's name, and no living process of others names it.
+ * `npm test` fails on a leak (`check.mjs`); a run of single files only prints it (the default export, vitest's global set-up).
  */
 import { randomBytes } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
 export const MARK = 'DSEC_TEST_RUN';
@@ -16,17 +17,28 @@ export const MARK = 'DSEC_TEST_RUN';
 const SETTLE_MS = 5_000;
 const CGROUP_DEPTH = 3;
 
-/** Starts watching; the result tells, after the run, what is left: one line per thing. Processes started from now on inherit the mark. */
+/**
+ * Starts watching; the result tells, after the run, what is left: one line per thing. Processes started from now on inherit the mark
+ * and the directory for temporary files.
+ */
 export const watchForLeaks = ({ settleMs = SETTLE_MS } = {}) => {
   process.env[MARK] ??= randomBytes(8).toString('hex');
-  const run = process.env[MARK];
+  // short: paths of unix sockets begin with it, and have 108 bytes
+  const directory = join(tmpdir(), `dsec-r${process.pid}`);
+  mkdirSync(directory, { recursive: true });
+  process.env['TMPDIR'] = directory;
+  const run = { mark: process.env[MARK], directory };
   const before = new Set(thingsOf(run));
   return async () => {
     const until = performance.now() + settleMs;
     for (;;) {
       const left = thingsOf(run).filter((thing) => !before.has(thing));
-      if (left.length === 0 || performance.now() > until) return left;
-      await delay(100);
+      if (left.length > 0 && performance.now() < until) {
+        await delay(100);
+        continue;
+      }
+      attempt(() => rmdirSync(directory)); // keeps what was left behind
+      return left;
     }
   };
 };
@@ -44,25 +56,42 @@ export default () => {
   };
 };
 
-const thingsOf = (run) => [
-  ...processesOf(run).map((process) => `process ${process}`),
-  ...cgroups().map((path) => `cgroup ${path}`),
-  ...mounts().map((target) => `mount ${target}`),
-  ...ours(namesIn('/run/netns')).map((name) => `network namespace ${name}`),
-  ...loopDevices().map((device) => `loop device ${device}`),
-  ...ours(namesIn(tmpdir())).map((name) => `temporary file ${join(tmpdir(), name)}`),
-];
+const thingsOf = ({ mark, directory }) => {
+  const { ours, others } = processes(mark);
+  const isTheirs = (name) => others.some((command) => command.includes(name));
+  return [
+    ...ours.map((process) => `process ${process}`),
+    ...cgroups()
+      .filter((path) => !isTheirs(basename(path)))
+      .map((path) => `cgroup ${path}`),
+    ...mountsIn(directory).map((target) => `mount ${target}`),
+    ...namesIn('/run/netns')
+      .filter((name) => name.startsWith('dsec-') && !isTheirs(name))
+      .map((name) => `network namespace ${name}`),
+    ...loopDevicesOn(directory).map((device) => `loop device ${device}`),
+    ...namesIn(directory)
+      .filter((name) => name.startsWith('dsec-'))
+      .map((name) => `temporary file ${join(directory, name)}`),
+  ];
+};
 
-const ours = (names) => names.filter((name) => name.startsWith('dsec-'));
-
-/** Every process with the run's mark, except this one, what runs the tests and their compiler. */
-const processesOf = (run) =>
-  namesIn('/proc')
+/** Those with the run's mark, except this one, what runs the tests and their compiler; and the command lines of everybody else. */
+const processes = (mark) => {
+  const all = namesIn('/proc')
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
-    .filter((pid) => textOf(`/proc/${pid}/environ`).split('\0').includes(`${MARK}=${run}`))
-    .map((pid) => ({ pid, command: textOf(`/proc/${pid}/cmdline`).replaceAll('\0', ' ').trim() }))
-    .filter(({ command }) => command !== '' && !/node_modules\/(vitest|esbuild|@esbuild)|^node \(vitest/.test(command))
-    .map(({ pid, command }) => `${pid} (${command.slice(0, 120)})`);
+    .map((pid) => ({
+      pid,
+      command: textOf(`/proc/${pid}/cmdline`).replaceAll('\0', ' ').trim(),
+      marked: textOf(`/proc/${pid}/environ`).split('\0').includes(`${MARK}=${mark}`),
+    }))
+    .filter(({ command }) => command !== '');
+  return {
+    ours: all
+      .filter(({ marked, command }) => marked && !/node_modules\/(vitest|esbuild|@esbuild)|^node \(vitest/.test(command))
+      .map(({ pid, command }) => `${pid} (${command.slice(0, 120)})`),
+    others: all.filter(({ marked }) => !marked).map(({ command }) => command),
+  };
+};
 
 const cgroups = () => {
   const found = [];
@@ -76,17 +105,17 @@ const cgroups = () => {
   return found;
 };
 
-const mounts = () =>
+const mountsIn = (directory) =>
   textOf('/proc/self/mounts')
     .split('\n')
     .map((line) => line.split(' ')[1] ?? '')
-    .filter((target) => target.includes('dsec'));
+    .filter((target) => target.startsWith(`${directory}/`));
 
-const loopDevices = () =>
+const loopDevicesOn = (directory) =>
   namesIn('/sys/block')
     .filter((name) => name.startsWith('loop'))
     .map((name) => `${name} (${textOf(`/sys/block/${name}/loop/backing_file`).trim()})`)
-    .filter((device) => device.includes('dsec'));
+    .filter((device) => device.includes(`${directory}/`));
 
 const namesIn = (directory) => attempt(() => readdirSync(directory), []);
 const directoriesIn = (directory) =>

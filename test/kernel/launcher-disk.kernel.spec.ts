@@ -1,6 +1,7 @@
 /** A disk limit is the kernel's: full means full for the sandbox alone, and nothing of a disk outlives its sandbox, whoever is killed. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { MiB } from '#bus/units.ts';
@@ -146,7 +147,7 @@ describe.each([
 });
 
 test('templates are sparse, made once, and the oldest sizes go', async () => {
-  const dir = execFileSync('mktemp', ['-d', '/tmp/dsec-disks-XXXXXX'], { encoding: 'utf8' }).trim();
+  const dir = execFileSync('mktemp', ['-d', join(tmpdir(), 'dsec-disks-XXXXXX')], { encoding: 'utf8' }).trim();
   try {
     const templates = new DiskTemplates(dir);
     const [a, b] = await Promise.all([templates.pathFor(10_240 as MiB), templates.pathFor(10_240 as MiB)]);
