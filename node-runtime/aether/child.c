@@ -4,6 +4,7 @@
 #include "identity.h"
 #include "limits.h"
 #include "lookup.h"
+#include "pids.h"
 #include "seccomp.h"
 #include "terminal.h"
 
@@ -36,6 +37,9 @@ static void pass_gates(const struct child_plan *plan)
 	for (int i = 0; i < plan->gate_count; i++)
 		if (write(plan->gates[i], "0", 1) != 1)
 			fail(errno == EAGAIN ? FAILED_PIDS : FAILED_OTHER);
+	errno = EAGAIN;
+	if (pids_are_over())
+		fail(FAILED_PIDS);
 }
 
 /* Descriptors 0…3 are ours, everything else is gone. Sources are above: PID 1 keeps the low numbers occupied. */

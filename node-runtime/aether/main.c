@@ -12,6 +12,7 @@
 #include "limits.h"
 #include "loop.h"
 #include "oom.h"
+#include "pids.h"
 #include "relay.h"
 #include "seccomp.h"
 #include "spawn.h"
@@ -27,7 +28,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LISTENER_FD = 3, DIRECTORY_FD = 4, READY_FD = 5, PAYLOAD_FD = 6, OOM_FD = 7, FIRST_GATE_FD = 8 };
+enum { LISTENER_FD = 3, DIRECTORY_FD = 4, READY_FD = 5, PAYLOAD_FD = 6, OOM_FD = 7, PIDS_FD = 8, FIRST_GATE_FD = 9 };
 
 static struct source children;
 
@@ -62,7 +63,7 @@ static int take_descriptors(void)
 	int flags = fcntl(LISTENER_FD, F_GETFL), gates = 0;
 	if (flags < 0 || fcntl(LISTENER_FD, F_SETFL, flags | O_NONBLOCK) < 0)
 		return -1;
-	for (int fd = LISTENER_FD; fd <= OOM_FD; fd++)
+	for (int fd = LISTENER_FD; fd <= PIDS_FD; fd++)
 		if (close_on_exec(fd) < 0)
 			return -1;
 	while (gates < GATES_MAX && close_on_exec(FIRST_GATE_FD + gates) == 0)
@@ -71,6 +72,8 @@ static int take_descriptors(void)
 		return -1;
 	commands_init(DIRECTORY_FD);
 	oom_init(OOM_FD);
+	pids_init(PIDS_FD);
+	close(PIDS_FD);
 	spawn_init(FIRST_GATE_FD, gates);
 	tree_init(S_ISDIR(status.st_mode) ? PAYLOAD_FD : -1);
 	return 0;

@@ -1,6 +1,7 @@
 #include "spawn.h"
 
 #include "limits.h"
+#include "pids.h"
 #include "terminal.h"
 
 #include <errno.h>
@@ -26,7 +27,8 @@ int spawn_pass_gates(void)
 	for (int i = 0; i < gates_used; i++)
 		if (write(gates[i], "0", 1) != 1)
 			return -1;
-	return 0;
+	errno = EAGAIN;
+	return pids_are_over() ? -1 : 0;
 }
 
 static void close_end(int *fd)
@@ -69,6 +71,10 @@ static int open_streams(const struct start_request *request, int pipes[PIPES][2]
 pid_t spawn_clone(int cgroup_fd)
 {
 	struct clone_args args = {.exit_signal = SIGCHLD};
+	if (pids_are_full()) {
+		errno = EAGAIN;
+		return -1;
+	}
 	if (cgroup_fd >= 0) {
 		args.flags = CLONE_INTO_CGROUP;
 		args.cgroup = (uint64_t)cgroup_fd;

@@ -9,9 +9,9 @@
 /* v1 gates that every command passes; descriptors first…first+count-1. */
 void spawn_init(int first_gate, int gate_count);
 
-/* Forks into a v2 cgroup (-1: into ours). As fork(2). */
+/* Forks into a v2 cgroup (-1: into ours). As fork(2), EAGAIN when the sandbox has all its processes. */
 pid_t spawn_clone(int cgroup_fd);
-/* In a child: enters the v1 groups of commands. 0, or -1 with errno. */
+/* In a child: enters the v1 groups of commands. 0, or -1 with errno, EAGAIN when it was one too many. */
 int spawn_pass_gates(void);
 
 /* Our ends of a new process's pipes, or of its terminal (no stderr then): non-blocking, close-on-exec. */

@@ -24,7 +24,7 @@
 
 const struct assembly EMPTY_ASSEMBLY = {
 	.storage = {-1, -1, -1, -1},
-	.cgroup = {.birth = -1, .agent_procs = -1, .payload = -1, .oom = -1},
+	.cgroup = {.birth = -1, .agent_procs = -1, .payload = -1, .oom = -1, .pids = -1},
 	.listener = -1,
 	.child_end = -1,
 	.launcher_end = -1,

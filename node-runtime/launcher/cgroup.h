@@ -59,6 +59,7 @@ struct cgroup_handles {
 	int agent_procs; /* v2 with controllers: where Aether moves to, after it has its cgroup namespace */
 	int payload;     /* v2 payload directory */
 	int oom;         /* the payload's file that counts kills for memory */
+	int pids;        /* v1 payload directory of the hierarchy that counts processes */
 	/* v1: `tasks` of the sandbox's own directory and of the payload, one pair per hierarchy */
 	int entries[HIERARCHIES_MAX], gates[HIERARCHIES_MAX];
 	int gate_count;

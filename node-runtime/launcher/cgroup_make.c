@@ -107,7 +107,7 @@ static int open_below(const struct hierarchy *hierarchy, const char *id, const c
 
 int cgroup_open_handles(const struct cgroup_tree *tree, const char *id, struct cgroup_handles *handles, struct fault *fault)
 {
-	*handles = (struct cgroup_handles){.birth = -1, .agent_procs = -1, .payload = -1, .oom = -1};
+	*handles = (struct cgroup_handles){.birth = -1, .agent_procs = -1, .payload = -1, .oom = -1, .pids = -1};
 	const struct hierarchy *unified = unified_of(tree);
 	if (unified) {
 		handles->birth = open_below(unified, id, ".", O_RDONLY | O_DIRECTORY);
@@ -118,8 +118,10 @@ int cgroup_open_handles(const struct cgroup_tree *tree, const char *id, struct c
 			return fault_errno(fault, "open cgroup");
 	}
 	/* under v2 it appears when the controllers are turned on, after Aether's start; there each command is counted alone */
-	if (tree->layout != CGROUP_V2)
+	if (tree->layout != CGROUP_V2) {
 		handles->oom = open_below(with_controller(tree, CONTROL_MEMORY), id, "payload/memory.oom_control", O_RDONLY);
+		handles->pids = open_below(with_controller(tree, CONTROL_PIDS), id, "payload", O_PATH | O_DIRECTORY);
+	}
 	for (int i = 0; i < tree->count; i++) {
 		if (tree->list[i].unified)
 			continue;
@@ -138,6 +140,7 @@ void cgroup_close_handles(struct cgroup_handles *handles)
 	close_fd(&handles->agent_procs);
 	close_fd(&handles->payload);
 	close_fd(&handles->oom);
+	close_fd(&handles->pids);
 	while (handles->gate_count > 0) {
 		close_fd(&handles->entries[--handles->gate_count]);
 		close_fd(&handles->gates[handles->gate_count]);

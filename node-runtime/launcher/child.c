@@ -22,7 +22,7 @@
 
 enum {
 	AETHER_FIRST_FD = 3, /* PROTOCOL.md */
-	AETHER_FIXED_FDS = 5,
+	AETHER_FIXED_FDS = 6,
 	SAFE_FD = 100, /* above everything that is put into place */
 };
 
@@ -133,13 +133,14 @@ static int make_session(void)
 /* Puts everything at the numbers of PROTOCOL.md. Moves the channel and Aether's descriptor; returns 0 or -1. */
 static int place_descriptors(const struct child_setup *setup, int *channel, int *aether)
 {
-	int sources[AETHER_FIXED_FDS + HIERARCHIES_MAX] = {setup->listener, setup->exec_dir, setup->channel, -1, -1};
+	int sources[AETHER_FIXED_FDS + HIERARCHIES_MAX] = {setup->listener, setup->exec_dir, setup->channel, -1, -1, -1};
 	int count = AETHER_FIXED_FDS + setup->cgroup->gate_count;
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (null < 0)
 		return -1;
 	sources[3] = setup->cgroup->payload >= 0 ? setup->cgroup->payload : null;
 	sources[4] = setup->cgroup->oom >= 0 ? setup->cgroup->oom : null;
+	sources[5] = setup->cgroup->pids >= 0 ? setup->cgroup->pids : null;
 	for (int i = 0; i < setup->cgroup->gate_count; i++)
 		sources[AETHER_FIXED_FDS + i] = setup->cgroup->gates[i];
 	/* first out of the way of the final numbers, then down */

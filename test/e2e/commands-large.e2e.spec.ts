@@ -79,8 +79,8 @@ describe.concurrent('those that take long, at the same time', () => {
   });
 
   const PIDS = 128;
-  /** A command's first process joins the group and is not stopped by its limit: so many may be above it. */
-  const RESERVE = 4;
+  /** A command and a files worker that come when the last place has just gone are counted until they have left again. */
+  const JOINING = 2;
   /** Processes that the kernel counts in the sandbox's payload. */
   const processes = (id: string): number => {
     const files = ['pids', 'unified', ''].map((tree) => join('/sys/fs/cgroup', tree, cgroupNameOf(host.platform.config), id, 'payload/pids.current'));
@@ -109,7 +109,7 @@ describe.concurrent('those that take long, at the same time', () => {
     const [loop] = await bombs;
     expect(loop).toMatchObject({ exitCode: 254, reason: 'exited' });
     expect(loop?.stderr).toMatch(/Resource temporarily unavailable/);
-    expect(highest).toBeLessThanOrEqual(PIDS + RESERVE);
+    expect(highest).toBeLessThanOrEqual(PIDS + JOINING);
     expect(highest).toBeGreaterThan(PIDS / 2);
     expect((await bombed.refresh()).spec.limits.pids).toBe(PIDS);
     expect((await timed(bombed.stop())).ms).toBeLessThan(10_000);
@@ -125,7 +125,14 @@ describe.concurrent('those that take long, at the same time', () => {
     );
     expect(['answered', 'PIDS_LIMIT']).toContain(control.value);
     expect(control.ms).toBeLessThan(5_000);
-    expect((await timed(bombed.files.readText('/etc/hostname'))).ms).toBeLessThan(5_000);
+    const read = await timed(
+      bombed.files.readText('/etc/hostname').then(
+        () => 'answered',
+        (thrown: unknown) => (thrown instanceof DsecError ? thrown.code : String(thrown)),
+      ),
+    );
+    expect(['answered', 'PIDS_LIMIT']).toContain(read.value);
+    expect(read.ms).toBeLessThan(5_000);
     expect((await timed(box.exec(['true']))).ms).toBeLessThan(5_000);
   };
 

@@ -2,7 +2,7 @@
  * Starts Aether as the launcher does, on the host's own root file system: socket, exec directory, ready pipe and cgroups
  * by descriptor, PID 1 of fresh user, pid, mount and IPC namespaces. For tests of Aether alone.
  *
- *   aether-stand AETHER SOCKET EXEC_DIR LIFE_SECONDS V2_DIR|- OOM_FILE|- [CGROUP_PROCS…]
+ *   aether-stand AETHER SOCKET EXEC_DIR LIFE_SECONDS V2_DIR|- OOM_FILE|- V1_PIDS_DIR|- [CGROUP_PROCS…]
  *
  * V2_DIR holds `aether` and `payload`. Prints Aether's pid when it is ready. Ends, and Aether with it, on end of input, or with Aether.
  */
@@ -25,7 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { UID_BASE = 100000, HIGH_FD = 100, FIXED_FDS = 5, FIRST_GATE_ARGUMENT = 7 };
+enum { UID_BASE = 100000, HIGH_FD = 100, FIXED_FDS = 6, FIRST_GATE_ARGUMENT = 8 };
 
 static void check(int ok, const char *what)
 {
@@ -89,6 +89,7 @@ int main(int argc, char **argv)
 	snprintf(path, sizeof path, "%s/payload", argv[5]);
 	fds[3] = high(v2 ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : open("/dev/null", O_RDWR | O_CLOEXEC));
 	fds[4] = high(strcmp(argv[6], "-") != 0 ? open(argv[6], O_RDONLY | O_CLOEXEC) : open("/dev/null", O_RDONLY | O_CLOEXEC));
+	fds[5] = high(open(strcmp(argv[7], "-") != 0 ? argv[7] : "/dev/null", O_PATH | O_CLOEXEC));
 	for (int i = 0; i < gates; i++)
 		fds[FIXED_FDS + i] = high(open(argv[FIRST_GATE_ARGUMENT + i], O_WRONLY | O_CLOEXEC));
 

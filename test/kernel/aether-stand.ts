@@ -150,7 +150,8 @@ export const startAether = async (options: StandOptions = {}): Promise<Stand> =>
   const aether = join(dir, 'aether');
   copyFileSync(AETHER, aether);
   chmodSync(aether, 0o711); // unreadable inside: so its process is nobody's to look into there
-  const args = [aether, socketPath, execDir, String(options.lifeSeconds ?? 600), unified ?? '-', (memory && oomFile(memory.directory)) ?? '-', ...gates];
+  const counters = [unified ?? '-', (memory && oomFile(memory.directory)) ?? '-', pids?.group ?? '-'];
+  const args = [aether, socketPath, execDir, String(options.lifeSeconds ?? 600), ...counters, ...gates];
   const child = spawn(stand, args, { stdio: ['pipe', 'pipe', 'inherit'] });
   const ended = once(child, 'exit');
   const [line] = (await once(createInterface(child.stdout), 'line')) as [string];

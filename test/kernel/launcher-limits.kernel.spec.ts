@@ -41,7 +41,11 @@ describe.each(VARIANTS)('%s', (_, flags) => {
     const sandbox = await stand.sandbox(2, { pids: 20 });
     const { stderr } = await sandbox.run('for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25; do sleep 100 & done');
     expect(stderr).toMatch(/can't fork|Resource temporarily unavailable/);
-    expect((await stand.client.stats(sandbox.id)).pids).toBeLessThanOrEqual(20);
+    await sandbox.start('exec sleep 100'); // in the shell's place
+    expect((await stand.client.stats(sandbox.id)).pids).toBe(20);
+    const joiners = await Promise.allSettled(Array.from({ length: 10 }, () => sandbox.run('true')));
+    expect(joiners.map(({ status }) => status)).toEqual(Array(10).fill('rejected'));
+    expect((await stand.client.stats(sandbox.id)).pids).toBe(20);
     sandbox.close();
     await stand.client.destroy({ id: sandbox.id });
   });
