@@ -34,6 +34,11 @@ export const ERRORS = {
   FORBIDDEN: row('policy', 'never', 'not_applied', 403, 4),
   QUOTA_EXCEEDED: row('policy', 'later', 'not_applied', 429, 4),
   // what the caller named
+  PROJECT_NOT_FOUND: row('agent', 'never', 'not_applied', 404, 5),
+  PRINCIPAL_NOT_FOUND: row('agent', 'never', 'not_applied', 404, 5),
+  CREDENTIAL_NOT_FOUND: row('agent', 'never', 'not_applied', 404, 5),
+  PROJECT_EXISTS: row('agent', 'never', 'not_applied', 409, 3),
+  PRINCIPAL_EXISTS: row('agent', 'never', 'not_applied', 409, 3),
   SANDBOX_NOT_FOUND: row('agent', 'never', 'not_applied', 404, 5),
   REQUEST_NOT_FOUND: row('agent', 'never', 'not_applied', 404, 5),
   JOB_NOT_FOUND: row('agent', 'never', 'not_applied', 404, 5),
@@ -95,6 +100,7 @@ export const ERRORS = {
   // what is down
   EDGE_UNAVAILABLE: row('infra', 'same', 'unknown', 503, 10),
   EDGE_FENCED: row('infra', 'later', 'not_applied', 503, 10),
+  IAM_UNAVAILABLE: row('infra', 'same', 'unknown', 503, 10),
   API_UNAVAILABLE: row('infra', 'same', 'unknown', 503, 10),
   BUS_UNAVAILABLE: row('infra', 'same', 'unknown', 503, 10),
   BUS_TOO_OLD: row('infra', 'never', 'not_applied', 500, 10),

@@ -6,6 +6,7 @@ import { API } from './api/schema.ts';
 import { EdgeCommand } from './edge/schema.ts';
 import { OPS } from './op/schema.ts';
 import { RECORDS } from './records.ts';
+import { ProjectCommand } from './project/schema.ts';
 import { RequestBusCommand } from './request/schema.ts';
 import { SandboxBusCommand, SandboxCommand } from './sandbox/commands.ts';
 import { READERS, SAMPLES } from './testing/samples.ts';
@@ -39,6 +40,7 @@ test('every command, event, state, verb and operation has a sample', () => {
   expect(namesOf('sandbox-command', 'sandbox-bus-command')).toEqual(typesOf(SandboxCommand).sort());
   expect(namesOf('sandbox-bus-command')).toEqual(typesOf(SandboxBusCommand).sort());
   expect(namesOf('request-bus-command')).toEqual(typesOf(RequestBusCommand).sort());
+  expect(namesOf('project-command')).toEqual(typesOf(ProjectCommand).sort());
   expect(namesOf('edge-command')).toEqual(typesOf(EdgeCommand).sort());
   expect(namesOf('state')).toEqual(Object.keys(RECORDS).sort());
   expect(namesOf('event')).toEqual(

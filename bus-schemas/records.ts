@@ -7,6 +7,7 @@ import { EdgeEvent, EdgeState } from './edge/schema.ts';
 import { invalid } from './envelope.ts';
 import { DsecError } from './errors.ts';
 import { JobEvent, JobState } from './job/schema.ts';
+import { ProjectEvent, ProjectState } from './project/schema.ts';
 import { RequestEvent, RequestState } from './request/schema.ts';
 import { RolloutEvent, RolloutState } from './rollout/schema.ts';
 import { SandboxEvent } from './sandbox/events.ts';
@@ -17,6 +18,7 @@ export const RECORDS = {
   sandbox: { state: SandboxState, event: SandboxEvent },
   request: { state: RequestState, event: RequestEvent },
   edge: { state: EdgeState, event: EdgeEvent },
+  project: { state: ProjectState, event: ProjectEvent },
   job: { state: JobState, event: JobEvent },
   rollout: { state: RolloutState, event: RolloutEvent },
 } as const;

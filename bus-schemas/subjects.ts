@@ -11,6 +11,8 @@
  * | `dsec.out.<shard>.<project>.<kind>.<home>.<id>` | republish of stored commits |
  * | `dsec.beat.<edge>` | core, 1 s |
  * | `dsec.lost.<edge>` | core, said by watchers when an Edge was declared lost |
+ * | `dsec.iam.<verb>` | core request of a role to IAM, queue group `iam` |
+ * | `dsec.quota.recall` | core, IAM to the holders of quota leases |
  */
 import type { EdgeName, JobId, ProjectName, RequestId, RolloutId, SandboxId, Shard } from './ids.ts';
 import { NAME_PATTERN, parseSandboxId, shardOfJob, shardOfRequest, shardOfRollout } from './ids.ts';
@@ -73,6 +75,7 @@ export const requestAddress = (project: ProjectName, id: RequestId): ActorAddres
 });
 export const jobAddress = (project: ProjectName, id: JobId): ActorAddress => ({ shard: shardOfJob(id), project, kind: 'job', home: '_', id });
 export const rolloutAddress = (project: ProjectName, id: RolloutId): ActorAddress => ({ shard: shardOfRollout(id), project, kind: 'rollout', home: '_', id });
+export const projectAddress = (project: ProjectName): ActorAddress => ({ shard: SYSTEM_SHARD, project, kind: 'project', home: '_', id: project });
 export const edgeAddress = (edge: EdgeName): ActorAddress => ({
   shard: SYSTEM_SHARD,
   project: SYSTEM_PROJECT,
@@ -107,6 +110,14 @@ export const laneOf = (requestId: RequestId, laneCount: number): number => Numbe
 export const createLaneSubject = (lane: number): string => `dsec.cmd.create.${lane}`;
 export const edgeCommandSubject = (edge: EdgeName, id: SandboxId | '_'): string => `dsec.cmd.edge.${edge}.${id}`;
 export const edgeCommandFilter = (edge: EdgeName): string => `dsec.cmd.edge.${edge}.*`;
+
+/** What roles ask of IAM: core requests in the platform's account, queue group `iam`. */
+export const IAM_QUEUE = 'iam';
+export const iamSubject = (verb: string): string => `dsec.iam.${verb}`;
+export const IAM_FILTER = 'dsec.iam.*';
+export const parseIamSubject = (subject: string): string | undefined => /^dsec\.iam\.([A-Za-z]+)$/.exec(subject)?.[1];
+/** IAM asks holders for what they have not spent of the leases named. */
+export const QUOTA_RECALL = 'dsec.quota.recall';
 
 export const beatSubject = (edge: EdgeName): string => `dsec.beat.${edge}`;
 export const BEAT_FILTER = 'dsec.beat.*';

@@ -18,6 +18,8 @@ export const UPCASTERS: Readonly<Record<string, readonly Upcaster[]>> = {
   'request.event': [],
   'edge.state': [],
   'edge.event': [],
+  'project.state': [],
+  'project.event': [],
   'job.state': [],
   'job.event': [],
   'rollout.state': [],

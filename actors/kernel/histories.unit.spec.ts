@@ -6,12 +6,13 @@ import { decodeCommit } from '#bus/envelope.ts';
 import { RECORDS, readEvent, readState, recordVersion } from '#bus/records.ts';
 import { edgeDefinition } from '../edge/edge.definition.ts';
 import { jobDefinition } from '../job/job.definition.ts';
+import { projectDefinition } from '../project/project.definition.ts';
 import { requestDefinition } from '../request/request.definition.ts';
 import { rolloutDefinition } from '../rollout/rollout.definition.ts';
 import { sandboxDefinition } from '../sandbox/sandbox.definition.ts';
 import { SHELVES } from './testing/shelves.ts';
 
-const DEFINITIONS = { sandbox: sandboxDefinition, request: requestDefinition, edge: edgeDefinition, job: jobDefinition, rollout: rolloutDefinition };
+const DEFINITIONS = { sandbox: sandboxDefinition, request: requestDefinition, edge: edgeDefinition, project: projectDefinition, job: jobDefinition, rollout: rolloutDefinition };
 const filesOf = (kind: string) => {
   const folder = join(import.meta.dirname, '..', kind, 'histories');
   return readdirSync(folder).map((name) => ({ name, lines: readFileSync(join(folder, name), 'utf8').trim().split('\n') }));

@@ -10,10 +10,12 @@ import { WireError, wireError } from '../errors.ts';
 import { JobCommand } from '../job/schema.ts';
 import { OpAnswer, type OpName, OPS } from '../op/schema.ts';
 import { type RecordKind, readEvent, readState } from '../records.ts';
+import { ProjectCommand } from '../project/schema.ts';
 import { RequestBusCommand } from '../request/schema.ts';
 import { RolloutCommand } from '../rollout/schema.ts';
 import { LaunchSandboxes, SandboxBusCommand, SandboxCommand } from '../sandbox/commands.ts';
 import { SandboxRequest } from '../sandbox/spec.ts';
+import { projectCommands, projectEvents, projectState } from './project-samples.ts';
 
 /** How a fixture of a kind is read. The kind is the fixture file's name. */
 export const READERS: Readonly<Record<string, (input: unknown, name: string) => unknown>> = {
@@ -27,6 +29,7 @@ export const READERS: Readonly<Record<string, (input: unknown, name: string) => 
   'request-bus-command': (input) => RequestBusCommand.parse(input),
   'job-command': (input) => JobCommand.parse(input),
   'rollout-command': (input) => RolloutCommand.parse(input),
+  'project-command': (input) => ProjectCommand.parse(input),
   'edge-command': (input) => EdgeCommand.parse(input),
   state: (input, kind) => readState(kind as RecordKind, input, 1),
   event: (input, name) => readEvent(name.split('.')[0] as RecordKind, input, 1),
@@ -333,6 +336,7 @@ export const SAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>>
     },
   },
   'request-bus-command': byType(place, { type: 'ReportRefused', project: 'acme', requestId, index: 0, attempt: 0, error }),
+  'project-command': byType(...projectCommands),
   'edge-command': byType(
     { type: 'RegisterEdge', capacity, backends: ['container'], leaseMs: 30_000, instance: 'i-1', queueSequence: 12 },
     { type: 'RenewLease', generation: 3, instance: 'i-1', leaseMs: 30_000 },
@@ -367,8 +371,9 @@ export const SAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>>
     { type: 'ReportCleaned' },
     { type: 'RolloutDeadlinePassed', kind: 'life', version: 0 },
   ),
-  state: { rollout: rolloutState, sandbox: sandboxState, request: requestState, edge: edgeState, job: jobState },
+  state: { rollout: rolloutState, project: projectState, sandbox: sandboxState, request: requestState, edge: edgeState, job: jobState },
   event: {
+    ...events('project', ...projectEvents),
     ...events(
       'sandbox',
       {

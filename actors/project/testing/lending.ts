@@ -1,0 +1,200 @@
+/**
+ * A small world of quota: two projects one below the other, several holders that die, one log with commits that land late, and IAM
+ * reading it behind. Time and chance come from outside; the decisions are the real ones.
+ */
+import type { EdgeName, ProjectName, RequestId, SandboxId } from '#bus/ids.ts';
+import { isNothing, needOf, plus, type QuotaAmounts, times } from '#bus/project/quota.ts';
+import type { ProjectCommand, ProjectEvent, ProjectState } from '#bus/project/schema.ts';
+import { projectAddress, requestAddress, sandboxAddress } from '#bus/subjects.ts';
+import type { TimestampMs } from '#bus/units.ts';
+import { spec } from '../../sandbox/testing/samples.ts';
+import { fold } from '../../kernel/definition.ts';
+import type { StoredCommit } from '../../ports/event-log.ts';
+import { LeaseBook } from '../lease-book.ts';
+import { projectDefinition } from '../project.definition.ts';
+import { sizeLease } from '../quota.ts';
+import { UsageFold } from '../usage.ts';
+import { leaseId, T0 } from './samples.ts';
+
+export const TOP = 'top' as ProjectName;
+export const TEAM = 'team' as ProjectName;
+export const EACH = needOf(spec);
+export const LEASE_MS = 100;
+export const SKEW_MS = 50;
+
+type Request = {
+  readonly id: RequestId;
+  readonly lease: string;
+  readonly count: number;
+  readonly holder: Holder;
+  sequence: number;
+  state: 'flying' | 'landed' | 'forwarded' | 'refused' | 'lost';
+  live: number;
+};
+type Holder = { book: LeaseBook; alive: boolean };
+
+export class Lending {
+  now = 0;
+  readonly log: StoredCommit[] = [];
+  readonly requests: Request[] = [];
+  readonly holders: Holder[] = [0, 1, 2].map(() => ({ book: new LeaseBook(), alive: true }));
+  readonly states = new Map<ProjectName, ProjectState>();
+  usage = new UsageFold();
+  #fences = new Map<string, number>();
+  #next = 1;
+
+  constructor(topLimit: number, teamLimit: number) {
+    this.decide(TOP, { type: 'CreateProject', ancestors: [], limits: { sandboxes: topLimit }, owner: null });
+    this.decide(TEAM, { type: 'CreateProject', ancestors: [TOP], limits: { sandboxes: teamLimit }, owner: null });
+  }
+
+  decide(project: ProjectName, command: ProjectCommand): boolean {
+    const state = this.states.get(project) ?? null;
+    const decision = projectDefinition.decide(state, command, { address: projectAddress(project), at: (T0 + this.now) as TimestampMs });
+    if (decision.kind === 'accept') this.states.set(project, fold<ProjectState, ProjectEvent>(projectDefinition, decision.events, state) as ProjectState);
+    return decision.kind !== 'reject';
+  }
+
+  stateOf(project: ProjectName): ProjectState {
+    return this.states.get(project) as ProjectState;
+  }
+  usageFor(project: ProjectName) {
+    const projects = project === TOP ? [TOP, TEAM] : [TEAM];
+    return this.usage.usageOf(
+      projects,
+      this.stateOf(project).leases.map(({ id }) => id),
+    );
+  }
+
+  /** IAM lends to a holder, or calls back what others have not spent. */
+  draw(holder: Holder, project: ProjectName, count: number, prefetch: number): void {
+    const chain = project === TEAM ? [TEAM, TOP] : [TOP];
+    const size = sizeLease(
+      chain.map((name) => ({ state: this.stateOf(name), usage: this.usageFor(name) })),
+      EACH,
+      count,
+      prefetch,
+    );
+    if (size.kind === 'recall') for (const { book } of this.holders) book.recall([...this.states.values()].flatMap((s) => s.leases.map(({ id }) => id)));
+    if (size.kind !== 'lend') return;
+    const id = leaseId(this.#next++);
+    const granted = times(EACH, size.count);
+    const lease = { id, project, holder: 'h', granted, expiresAt: (T0 + this.now + LEASE_MS) as TimestampMs };
+    for (const name of chain) if (!this.decide(name, { type: 'OpenLease', lease, usage: this.usageFor(name) })) return;
+    if (holder.alive) holder.book.add({ id, project, granted, endsAt: this.now + LEASE_MS }, EACH, this.now);
+  }
+
+  /** Room is taken and the append goes out. Whether it ever lands is not known yet. */
+  create(holder: Holder, project: ProjectName, count: number): boolean {
+    const taken = holder.alive ? holder.book.take(project, EACH, count, this.now, true) : undefined;
+    if (!taken) return false;
+    const id = `rq-0-${this.#next.toString(16).padStart(32, '0')}` as RequestId;
+    this.#next += 1;
+    this.requests.push({ id, lease: taken.lease, count: taken.count, holder, sequence: 0, state: 'flying', live: 0 });
+    const items = Array.from({ length: taken.count }, () => ({ sandboxId: 'x' as SandboxId, edge: 'e' as EdgeName, attempt: 0, refusedBy: [], error: null }));
+    this.#bodies.set(id, { id, project, spec, deadlineAt: 1e15, quotaLease: taken.lease, items });
+    return true;
+  }
+  readonly #bodies = new Map<RequestId, { project: ProjectName; [field: string]: unknown }>();
+
+  /** The append becomes durable; a holder that lives hears of it at once or never before its lease has ended. */
+  land(request: Request): void {
+    if (request.state !== 'flying') return;
+    const body = this.#bodies.get(request.id);
+    if (!body) return;
+    this.#append({ address: requestAddress(body.project, request.id), version: 1, state: body });
+    request.sequence = this.log.length;
+    request.state = 'landed';
+  }
+
+  /** The holder learns of its commit: in time it forwards; too late, or as the heir of a dead one, it asks first. */
+  acknowledge(request: Request): void {
+    if (request.state !== 'landed') return;
+    const inTime = request.holder.alive && request.holder.book.committed(request.lease, EACH, 0, this.now);
+    if (inTime || this.confirm(request) === 'counted') {
+      request.state = 'forwarded';
+      request.live = request.count;
+    }
+  }
+
+  confirm(request: Request): 'counted' | 'later' {
+    const project = this.#bodies.get(request.id)?.project as ProjectName;
+    for (const name of project === TEAM ? [TEAM, TOP] : [TOP]) {
+      const confirmed = this.decide(name, {
+        type: 'ConfirmCharge',
+        requestId: request.id,
+        lease: request.lease,
+        at: { '0': request.sequence },
+        usage: this.usageFor(name),
+      });
+      if (!confirmed) return 'later';
+    }
+    return 'counted';
+  }
+
+  /** One sandbox of a request ends, and the log says so. */
+  end(request: Request): void {
+    if (request.state !== 'forwarded' || request.live === 0) return;
+    request.live -= 1;
+    const project = this.#bodies.get(request.id)?.project as ProjectName;
+    const id = `sb-0-${'0'.repeat(20)}-e` as SandboxId;
+    const state = { id, project, requestId: request.id, index: request.live, attempt: 0, edge: 'e', generation: 1, status: 'stopped', spec };
+    this.#append({ address: sandboxAddress(project, id), version: 2, state });
+  }
+
+  /** A process is gone without a word. What it sent may land for ever after. */
+  kill(holder: Holder): void {
+    holder.alive = false;
+  }
+  restart(holder: Holder): void {
+    Object.assign(holder, { book: new LeaseBook(), alive: true });
+  }
+
+  /** IAM reads on; or starts anew from nothing. */
+  read(upTo: number): void {
+    for (const stored of this.log.slice(0, upTo)) this.usage.apply(stored);
+  }
+  restartIam(): void {
+    this.usage = new UsageFold();
+    this.#fences.clear();
+  }
+
+  /** One step of settlement of each lease: close, read the fence, settle from the leaf up. */
+  settle(): void {
+    const back = new Set(this.holders.flatMap(({ book, alive }) => (alive ? book.sweep(this.now, LEASE_MS) : [])).map(({ id }) => id));
+    for (const state of this.states.values())
+      for (const lease of state.leases) {
+        if (lease.project !== state.name) {
+          const below = this.stateOf(lease.project);
+          if (!below.leases.some(({ id }) => id === lease.id)) this.decide(state.name, { type: 'SettleLease', id: lease.id, fence: below.fence });
+        } else if (lease.status === 'open') {
+          if (back.has(lease.id) || this.now >= lease.expiresAt - T0 + SKEW_MS) this.decide(state.name, { type: 'CloseLease', id: lease.id });
+        } else if (!this.#fences.has(lease.id)) this.#fences.set(lease.id, this.log.length);
+        else this.decide(state.name, { type: 'SettleLease', id: lease.id, fence: { '0': this.#fences.get(lease.id) ?? 0 } });
+      }
+  }
+
+  /** Sandboxes that were really forwarded and have not ended. */
+  live(project: ProjectName): number {
+    return this.requests.reduce((n, r) => n + (project === TOP || this.#bodies.get(r.id)?.project === TEAM ? r.live : 0), 0);
+  }
+  /** Really live outside open leases, and every open lease in full: Σ live + Σ unspent, from above. */
+  committed(project: ProjectName): number {
+    const { leases } = this.stateOf(project);
+    const open = new Set(leases.map(({ id }) => id));
+    const outside = this.requests.filter((r) => !open.has(r.lease) && (project === TOP || this.#bodies.get(r.id)?.project === TEAM));
+    return outside.reduce((n, r) => n + r.live, 0) + (leases.map(({ granted }) => granted).reduce(plus, {} as QuotaAmounts).sandboxes ?? 0);
+  }
+  isQuiet(): boolean {
+    return [...this.states.values()].every(({ leases }) => leases.length === 0);
+  }
+  folded(project: ProjectName): QuotaAmounts {
+    const { other, byLease } = this.usageFor(project);
+    if (!isNothing(Object.values(byLease).reduce(plus, {}))) throw new Error('leases are open');
+    return other;
+  }
+
+  #append({ address, version, state }: { address: StoredCommit['address']; version: number; state: object }): void {
+    this.log.push({ address, sequence: this.log.length + 1, commit: { version, state } as unknown as StoredCommit['commit'] });
+  }
+}
