@@ -1,28 +1,9 @@
 /** `dsec doctor`: what this machine has of what the platform uses. */
-import Table from 'cli-table3';
 import type { Command } from 'commander';
 import { loadConfig } from '../config.ts';
+import { plainTable } from '../terminal/plain-table.ts';
 import { runDoctor, unfit } from './doctor.ts';
 import type { Finding, Status } from './finding.ts';
-
-/** One rule below the head, none between rows: the table is long. */
-const LINES = {
-  top: '',
-  'top-mid': '',
-  'top-left': '',
-  'top-right': '',
-  bottom: '',
-  'bottom-mid': '',
-  'bottom-left': '',
-  'bottom-right': '',
-  left: '',
-  'left-mid': '',
-  mid: '',
-  'mid-mid': '',
-  right: '',
-  'right-mid': '',
-  middle: ' ',
-};
 
 const markOf = ({ status, required }: Finding): string => (status === 'absent' && required ? 'MISSING' : status);
 
@@ -43,13 +24,7 @@ export const registerDoctorCommand = (program: Command): void => {
 };
 
 export const report = (findings: readonly Finding[]): string => {
-  const table = new Table({
-    head: ['', 'what', 'seen', 'used for', 'without it'],
-    style: { head: [], border: [], 'padding-left': 0, 'padding-right': 1 },
-    chars: LINES,
-    wordWrap: true,
-    colWidths: [8, 30, 36, 38, 46],
-  });
+  const { table, text } = plainTable({ head: ['', 'what', 'seen', 'used for', 'without it'], widths: [8, 30, 36, 38, 46] });
   let group = '';
   for (const finding of findings) {
     if (finding.group !== group) table.push([], [{ colSpan: 5, content: finding.group.toUpperCase() }]);
@@ -63,7 +38,7 @@ export const report = (findings: readonly Finding[]): string => {
       finding.status === 'present' ? '' : without,
     ]);
   }
-  return `${table.toString()}\n${summary(findings)}\n`;
+  return `${text()}\n${summary(findings)}\n`;
 };
 
 const summary = (findings: readonly Finding[]): string => {

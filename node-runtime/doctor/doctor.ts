@@ -11,6 +11,7 @@ import { CGROUP_CHECKS } from './checks/cgroups.ts';
 import { HOST_CHECKS } from './checks/host.ts';
 import { KERNEL_CHECKS } from './checks/kernel.ts';
 import { LAYER_CHECKS } from './checks/layers.ts';
+import { LIMIT_CHECKS } from './checks/limits.ts';
 import { MEMORY_CHECKS } from './checks/memory.ts';
 import { NETWORK_CHECKS } from './checks/network.ts';
 import { PROGRAM_CHECKS } from './checks/programs.ts';
@@ -19,6 +20,7 @@ import { absent, type Check, type Finding, type ProbeContext, type ProbeResult }
 
 export const CHECKS: readonly Check[] = [
   ...HOST_CHECKS,
+  ...LIMIT_CHECKS,
   ...KERNEL_CHECKS,
   ...LAYER_CHECKS,
   ...CGROUP_CHECKS,

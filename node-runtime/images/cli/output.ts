@@ -1,7 +1,7 @@
 /** How images look on a terminal. */
-import Table from 'cli-table3';
 import type { ImageRecord } from '#actors/ports/layer-store.ts';
 import type { TimestampMs } from '#bus/units.ts';
+import { plainTable } from '../../terminal/plain-table.ts';
 
 export const printJson = (value: unknown): void => {
   process.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
@@ -30,11 +30,7 @@ export const formatAge = (ageMs: number): string => {
 const SHOWN_DIGEST = 'sha256:'.length + 12;
 
 export const imageTable = (records: readonly ImageRecord[], now: TimestampMs): string => {
-  const table = new Table({
-    head: ['NAME', 'KIND', 'DIGEST', 'SIZE', 'AGE', 'SOURCE'],
-    style: { head: [], border: [], 'padding-left': 0, 'padding-right': 2 },
-    chars: NO_LINES,
-  });
+  const { table, text } = plainTable({ head: ['NAME', 'KIND', 'DIGEST', 'SIZE', 'AGE', 'SOURCE'] });
   for (const record of records) {
     table.push([
       record.name,
@@ -45,23 +41,5 @@ export const imageTable = (records: readonly ImageRecord[], now: TimestampMs): s
       record.source.slice(0, 60),
     ]);
   }
-  return table.toString().replace(/ +$/gm, '');
-};
-
-const NO_LINES = {
-  top: '',
-  'top-mid': '',
-  'top-left': '',
-  'top-right': '',
-  bottom: '',
-  'bottom-mid': '',
-  'bottom-left': '',
-  'bottom-right': '',
-  left: '',
-  'left-mid': '',
-  mid: '',
-  'mid-mid': '',
-  right: '',
-  'right-mid': '',
-  middle: '',
+  return text();
 };
