@@ -2,7 +2,7 @@ import { statfsSync } from 'node:fs';
 import { release } from 'node:os';
 import { isAtLeast } from '#infra/nats/locate.ts';
 import { absent, type Check, limited, present, presentIf } from '../finding.ts';
-import { hasCapability } from '../helpers.ts';
+import { hasCapability, read } from '../helpers.ts';
 import { DOCTOR_LIMITS } from '../limits.ts';
 
 const CAP_SYS_ADMIN = 21;
