@@ -3,7 +3,7 @@ import { wireError } from '#bus/errors.ts';
 import { SPEC_LIMITS } from '#bus/limits.ts';
 import type { SandboxBusCommand } from '#bus/sandbox/commands.ts';
 import type { SandboxEvent } from '#bus/sandbox/events.ts';
-import type { SandboxState, StopReason } from '#bus/sandbox/state.ts';
+import type { PauseReason, SandboxState, StopReason } from '#bus/sandbox/state.ts';
 import { addMs, type DurationMs, type TimestampMs } from '#bus/units.ts';
 import { accept, type Decision, ignore, reject } from '../kernel/definition.ts';
 import { SANDBOX_LIMITS } from './limits.ts';
@@ -36,6 +36,14 @@ export const stopping = (reason: StopReason, at: TimestampMs): SandboxEvent => (
   deadlineAt: addMs(at, SANDBOX_LIMITS.stoppingMs),
 });
 
+export const pausing = (reason: PauseReason, at: TimestampMs, idleDeadlineAt: TimestampMs | null): SandboxEvent => ({
+  type: 'SandboxPausing',
+  at,
+  reason,
+  idleDeadlineAt,
+  deadlineAt: addMs(at, SANDBOX_LIMITS.pausingMs),
+});
+
 const remove = (state: SandboxState, at: TimestampMs): SandboxDecision => {
   if (state.status !== 'stopping') return accept(stopping('deleted', at));
   return state.forget ? ignore('already being deleted') : accept({ type: 'SandboxForgetting', at });
@@ -44,7 +52,7 @@ const remove = (state: SandboxState, at: TimestampMs): SandboxDecision => {
 const pause = (state: SandboxState, at: TimestampMs): SandboxDecision => {
   if (state.status === 'paused' || state.status === 'pausing') return ignore(`already ${state.status}`);
   if (state.status !== 'running') return wrongState(state, 'paused', 'running');
-  return accept({ type: 'SandboxPausing', at, deadlineAt: addMs(at, SANDBOX_LIMITS.pausingMs) });
+  return accept(pausing('requested', at, null));
 };
 
 const resume = (state: SandboxState, at: TimestampMs): SandboxDecision => {
@@ -64,22 +72,26 @@ const snapshot = (state: SandboxState, { snapshotId }: Of<'SnapshotSandbox'>, at
 };
 
 const extendLives = (state: SandboxState, command: Of<'ExtendLives'>, at: TimestampMs): SandboxDecision => {
-  const { totalMs, runningMs, idleMs } = command;
-  if (totalMs === undefined && runningMs === undefined && idleMs === undefined)
-    return reject(wireError('INVALID_ARGUMENT', 'ExtendLives names none of totalMs, runningMs and idleMs; give at least one'));
+  const { totalMs, runningMs, idleMs, idlePauseMs } = command;
+  if ([totalMs, runningMs, idleMs, idlePauseMs].every((life) => life === undefined))
+    return reject(wireError('INVALID_ARGUMENT', 'ExtendLives names none of totalMs, runningMs, idleMs and idlePauseMs; give at least one'));
   if (state.status === 'stopping') return wrongState(state, 'given new lives', 'not stopping');
-  const refused = refusedLife('totalMs', totalMs) ?? refusedLife('runningMs', runningMs ?? undefined) ?? refusedLife('idleMs', idleMs ?? undefined);
+  const refused = Object.entries({ totalMs, runningMs, idleMs, idlePauseMs })
+    .map(([field, life]) => refusedLife(field, life ?? undefined))
+    .find((refusal) => refusal !== undefined);
   if (refused) return refused;
   const { lives } = state.spec;
-  const fromNow = (life: DurationMs | null): TimestampMs | null => (life !== null && ticks(state) ? addMs(at, life) : null);
+  const fromNow = (life: DurationMs | null, isCounted = ticks(state)): TimestampMs | null => (life !== null && isCounted ? addMs(at, life) : null);
   const granted = {
     totalDeadlineAt: totalMs === undefined ? state.totalDeadlineAt : addMs(at, totalMs),
     runningMs: runningMs === undefined ? lives.runningMs : runningMs,
     runningDeadlineAt: runningMs === undefined ? state.runningDeadlineAt : fromNow(runningMs),
     idleMs: idleMs === undefined ? lives.idleMs : idleMs,
-    idleDeadlineAt: idleMs === undefined ? state.idleDeadlineAt : fromNow(idleMs),
+    idleDeadlineAt: idleMs === undefined ? state.idleDeadlineAt : fromNow(idleMs, ticks(state) || state.pauseReason === 'idle'),
+    idlePauseMs: idlePauseMs === undefined ? lives.idlePauseMs : idlePauseMs,
+    idlePauseDeadlineAt: idlePauseMs === undefined ? state.idlePauseDeadlineAt : fromNow(idlePauseMs),
   };
-  const held = { ...state, runningMs: lives.runningMs, idleMs: lives.idleMs };
+  const held = { ...state, runningMs: lives.runningMs, idleMs: lives.idleMs, idlePauseMs: lives.idlePauseMs };
   const isHeld = Object.entries(granted).every(([name, value]) => held[name as keyof typeof granted] === value);
   return isHeld ? ignore('these lives are already granted') : accept({ type: 'SandboxLivesExtended', at, ...granted });
 };

@@ -15,6 +15,7 @@ import {
   exited,
   failed,
   IDLE_MS,
+  IDLE_PAUSE_MS,
   ms,
   project,
   remove,
@@ -27,15 +28,15 @@ import {
   TOTAL_MS,
 } from './testing/samples.ts';
 
-/** Commands a second apart, all of which must be accepted. */
-const given = (...commands: SandboxCommand[]) =>
+/** Commands a second apart, unless the moment after T0 is given; all must be accepted. */
+const given = (...commands: (SandboxCommand | readonly [SandboxCommand, number])[]) =>
   givenActor(
     sandboxDefinition,
     address,
     historyOf(
       sandboxDefinition,
       address,
-      commands.map((command, i) => ({ command, at: T0 + i * 1_000 })),
+      commands.map((entry, i) => ('type' in entry ? { command: entry, at: T0 + i * 1_000 } : { command: entry[0], at: T0 + entry[1] })),
     ),
   );
 const running = [create, started] as const;
@@ -330,6 +331,69 @@ describe('lives', () => {
       .thenEvents({ type: 'SandboxLivesExtended', runningMs: 5_000, runningDeadlineAt: null });
   });
 
+  test('want of activity pauses it, and goes on counting towards its end', () => {
+    const dueAt = startedAt + IDLE_PAUSE_MS;
+    const pausing = { type: 'SandboxPausing', reason: 'idle' } as const;
+    given(...running)
+      .when(deadline('idlePause'), dueAt)
+      .thenEvents({ ...pausing, idleDeadlineAt: at(startedAt + IDLE_MS) });
+    given(...running)
+      .when(deadline('idlePause', 0, startedAt + 5_000), dueAt + 5_000)
+      .thenEvents({ ...pausing, idleDeadlineAt: at(startedAt + 5_000 + IDLE_MS) });
+    given(...running)
+      .when(deadline('idlePause'), dueAt - 1)
+      .thenIgnored(/activity/);
+    given(...running)
+      .when(deadline('idlePause', 0, startedAt + 1), dueAt)
+      .thenIgnored(/activity/);
+    given(...running)
+      .when(deadline('idlePause', 1), dueAt)
+      .thenIgnored(/lives have changed/);
+    given(...running, { type: 'ExtendLives', idlePauseMs: null })
+      .when(deadline('idlePause', 1), dueAt)
+      .thenIgnored(/not to be paused/);
+    given(...running, pause)
+      .when(deadline('idlePause'), dueAt)
+      .thenIgnored(/while|paused/);
+  });
+
+  describe('paused for want of activity', () => {
+    const idlePaused = [
+      ...running,
+      [deadline('idlePause'), IDLE_PAUSE_MS + 1_000],
+      [{ type: 'ReportPaused', memoryGivenBackMiB: 40 }, IDLE_PAUSE_MS + 1_010],
+    ] as const;
+
+    test('it ends when its idle life is over', () => {
+      const g = given(...idlePaused);
+      expect(g.state).toMatchObject({ status: 'paused', pauseReason: 'idle', memoryGivenBackMiB: 40, idleDeadlineAt: startedAt + IDLE_MS });
+      g.when(deadline('idle'), startedAt + IDLE_MS).thenEvents({ type: 'SandboxStopping', reason: 'idle' });
+      g.when(deadline('idle'), startedAt + IDLE_MS - 1).thenIgnored(/activity/);
+    });
+
+    test('new lives count from now, and the running life not at all', () => {
+      const extended = given(...idlePaused, [{ type: 'ExtendLives', idleMs: ms(2 * IDLE_MS), runningMs: ms(5_000), idlePauseMs: ms(9_000) }, 30_000]);
+      expect(extended.state).toMatchObject({ idleDeadlineAt: T0 + 30_000 + 2 * IDLE_MS, runningDeadlineAt: null, idlePauseDeadlineAt: null });
+    });
+
+    test('after it was resumed everything counts anew, and nothing is said of a pause', () => {
+      const resumed = given(...idlePaused, [resume, 40_000], [{ type: 'ReportResumed' }, 40_001]);
+      expect(resumed.state).toMatchObject({
+        status: 'running',
+        pauseReason: null,
+        memoryGivenBackMiB: null,
+        idleDeadlineAt: T0 + 40_001 + IDLE_MS,
+        idlePauseDeadlineAt: T0 + 40_001 + IDLE_PAUSE_MS,
+      });
+    });
+
+    test('a pause that could not be does not come again at once', () => {
+      const failed: SandboxCommand = { type: 'ReportTransitionFailed', error: wireError('INTERNAL', 'no') };
+      const back = given(...running, [deadline('idlePause'), IDLE_PAUSE_MS + 1_000], [failed, IDLE_PAUSE_MS + 2_000]);
+      expect(back.state).toMatchObject({ status: 'running', pauseReason: null, idlePauseDeadlineAt: T0 + 2 * IDLE_PAUSE_MS + 2_000 });
+    });
+  });
+
   test('an agent that ended its sandbox because the total life was over is no failure', () => {
     given(...running)
       .when(exited, T0 + TOTAL_MS - 1)
@@ -347,7 +411,7 @@ describe('lives', () => {
   test('new lives count from now and raise the version', () => {
     const g = given(...running, { type: 'ExtendLives', totalMs: ms(10 * TOTAL_MS), idleMs: ms(2 * IDLE_MS) });
     expect(g.state).toMatchObject({ livesVersion: 1, totalDeadlineAt: T0 + 2_000 + 10 * TOTAL_MS, idleDeadlineAt: T0 + 2_000 + 2 * IDLE_MS });
-    expect(g.state?.spec.lives).toEqual({ totalMs: TOTAL_MS, runningMs: RUNNING_MS, idleMs: 2 * IDLE_MS });
+    expect(g.state?.spec.lives).toEqual({ totalMs: TOTAL_MS, runningMs: RUNNING_MS, idleMs: 2 * IDLE_MS, idlePauseMs: IDLE_PAUSE_MS });
     expect(given(...running, { type: 'ExtendLives', idleMs: null }).state).toMatchObject({ livesVersion: 1, idleDeadlineAt: null });
     expect(given(create, { type: 'ExtendLives', idleMs: ms(5_000) }, started).state).toMatchObject({ idleDeadlineAt: T0 + 2_000 + 5_000 });
   });

@@ -66,12 +66,13 @@ const attached = ({ id, project, pid }: SandboxState, frozen: boolean | null): r
   pid === null ? [] : [{ key: `attach:${frozen ?? 'changing'}`, type: 'ensureAttached', id, project, pid, frozen }];
 
 export const sandboxDeadlines = (state: SandboxState): readonly Deadline[] => {
-  const { status, totalDeadlineAt, runningDeadlineAt, idleDeadlineAt, transitionDeadlineAt, livesVersion: version } = state;
+  const { status, totalDeadlineAt, runningDeadlineAt, idleDeadlineAt, idlePauseDeadlineAt, transitionDeadlineAt, livesVersion: version } = state;
   if (ENDED_STATUSES.has(status)) return [];
   const deadlines: Deadline[] = [];
   if (status !== 'stopping') deadlines.push({ kind: 'total', at: totalDeadlineAt, version });
   if (runningDeadlineAt !== null) deadlines.push({ kind: 'running', at: runningDeadlineAt, version });
-  if (status === 'running' && idleDeadlineAt !== null) deadlines.push({ kind: 'idle', at: idleDeadlineAt, version });
+  if ((status === 'running' || status === 'paused') && idleDeadlineAt !== null) deadlines.push({ kind: 'idle', at: idleDeadlineAt, version });
+  if (status === 'running' && idlePauseDeadlineAt !== null) deadlines.push({ kind: 'idlePause', at: idlePauseDeadlineAt, version });
   // Told from an older one by its time alone: a timer that fires early is ignored.
   if (transitionDeadlineAt !== null) deadlines.push({ kind: 'transition', at: transitionDeadlineAt, version: 0 });
   return deadlines;

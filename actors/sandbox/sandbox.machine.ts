@@ -10,7 +10,7 @@
 import { assertEvent, assign, setup } from 'xstate';
 import type { SandboxEvent } from '#bus/sandbox/events.ts';
 import type { SandboxState } from '#bus/sandbox/state.ts';
-import type { TimestampMs } from '#bus/units.ts';
+import type { DurationMs, TimestampMs } from '#bus/units.ts';
 
 /** Everything but the status, which is the machine's own state value. */
 export type SandboxContext = Omit<SandboxState, 'status'>;
@@ -33,8 +33,11 @@ const contextOf = (e: Admitted): SandboxContext => ({
   totalDeadlineAt: e.totalDeadlineAt,
   runningDeadlineAt: null,
   idleDeadlineAt: null,
+  idlePauseDeadlineAt: null,
   livesVersion: 0,
   transitionDeadlineAt: null,
+  pauseReason: null,
+  memoryGivenBackMiB: null,
   returnTo: null,
   snapshotId: null,
   snapshots: [],
@@ -44,9 +47,15 @@ const contextOf = (e: Admitted): SandboxContext => ({
   forkedFrom: e.forkedFrom,
 });
 
-/** Idle time does not run during a step; whoever asked for the step was active, so the idle life begins anew after it. */
-const idleRenewed = ({ idleDeadlineAt, spec }: SandboxContext, at: TimestampMs): TimestampMs | null =>
-  idleDeadlineAt === null || spec.lives.idleMs === null ? idleDeadlineAt : (Math.max(idleDeadlineAt, at + spec.lives.idleMs) as TimestampMs);
+/** Idle time does not run during a step; whoever asked for the step was active, so idle times begin anew after it. */
+const idleRenewed = ({ idleDeadlineAt, idlePauseDeadlineAt, spec: { lives } }: SandboxContext, at: TimestampMs) => ({
+  idleDeadlineAt: later(idleDeadlineAt, at, lives.idleMs),
+  idlePauseDeadlineAt: later(idlePauseDeadlineAt, at, lives.idlePauseMs),
+});
+const later = (deadlineAt: TimestampMs | null, at: TimestampMs, life: DurationMs | null): TimestampMs | null =>
+  deadlineAt === null || life === null ? deadlineAt : (Math.max(deadlineAt, at + life) as TimestampMs);
+
+const NOT_PAUSED = { pauseReason: null, memoryGivenBackMiB: null } as const;
 
 /** Legal from every state that has not begun to end. */
 const whileAlive = {
@@ -61,18 +70,33 @@ export const sandboxMachine = setup({
   guards: { wasRunning },
   actions: {
     beginTransition: assign(({ event }) => {
-      assertEvent(event, ['SandboxPreparing', 'SandboxStarting', 'SandboxPausing', 'SandboxResuming']);
+      assertEvent(event, ['SandboxPreparing', 'SandboxStarting', 'SandboxResuming']);
       return { transitionDeadlineAt: event.deadlineAt };
+    }),
+    beginPause: assign(({ context, event }) => {
+      assertEvent(event, 'SandboxPausing');
+      const idleDeadlineAt = event.reason === 'idle' ? event.idleDeadlineAt : context.idleDeadlineAt;
+      return { transitionDeadlineAt: event.deadlineAt, pauseReason: event.reason, idleDeadlineAt };
     }),
     begin: assign(({ event }) => {
       assertEvent(event, 'SandboxStarted');
-      const { pid, runningDeadlineAt, idleDeadlineAt } = event;
-      return { pid, startedAt: event.at, runningDeadlineAt, idleDeadlineAt, transitionDeadlineAt: null };
+      const { pid, runningDeadlineAt, idleDeadlineAt, idlePauseDeadlineAt } = event;
+      return { pid, startedAt: event.at, runningDeadlineAt, idleDeadlineAt, idlePauseDeadlineAt, transitionDeadlineAt: null };
     }),
-    rest: assign({ runningDeadlineAt: null, idleDeadlineAt: null, transitionDeadlineAt: null }),
+    rest: assign(({ context, event }) => {
+      assertEvent(event, 'SandboxPaused');
+      return {
+        runningDeadlineAt: null,
+        idleDeadlineAt: context.pauseReason === 'idle' ? context.idleDeadlineAt : null,
+        idlePauseDeadlineAt: null,
+        memoryGivenBackMiB: event.memoryGivenBackMiB,
+        transitionDeadlineAt: null,
+      };
+    }),
     goOn: assign(({ event }) => {
       assertEvent(event, 'SandboxResumed');
-      return { runningDeadlineAt: event.runningDeadlineAt, idleDeadlineAt: event.idleDeadlineAt, transitionDeadlineAt: null };
+      const { runningDeadlineAt, idleDeadlineAt, idlePauseDeadlineAt } = event;
+      return { runningDeadlineAt, idleDeadlineAt, idlePauseDeadlineAt, ...NOT_PAUSED, transitionDeadlineAt: null };
     }),
     beginSnapshot: assign(({ event }, params: { from: 'running' | 'paused' }) => {
       assertEvent(event, 'SandboxSnapshotting');
@@ -81,18 +105,20 @@ export const sandboxMachine = setup({
     keepSnapshot: assign(({ context, event }) => {
       assertEvent(event, 'SandboxSnapshotted');
       const snapshots = [...context.snapshots, event.layer];
-      return { snapshots, returnTo: null, transitionDeadlineAt: null, idleDeadlineAt: idleRenewed(context, event.at) };
+      return { snapshots, returnTo: null, transitionDeadlineAt: null, ...idleRenewed(context, event.at) };
     }),
     dropSnapshot: assign({ snapshotId: null, returnTo: null }),
     goBack: assign(({ context, event }) => {
       assertEvent(event, 'SandboxTransitionFailed');
-      return { transitionDeadlineAt: null, idleDeadlineAt: idleRenewed(context, event.at) };
+      return { transitionDeadlineAt: null, ...idleRenewed(context, event.at) };
     }),
+    forgetPause: assign(NOT_PAUSED),
     setLives: assign(({ context, event }) => {
       assertEvent(event, 'SandboxLivesExtended');
-      const { totalDeadlineAt, runningMs, runningDeadlineAt, idleMs, idleDeadlineAt } = event;
-      const lives = { ...context.spec.lives, runningMs, idleMs } as typeof context.spec.lives;
-      return { totalDeadlineAt, runningDeadlineAt, idleDeadlineAt, livesVersion: context.livesVersion + 1, spec: { ...context.spec, lives } };
+      const { totalDeadlineAt, runningMs, runningDeadlineAt, idleMs, idleDeadlineAt, idlePauseMs, idlePauseDeadlineAt } = event;
+      const lives = { ...context.spec.lives, runningMs, idleMs, idlePauseMs } as typeof context.spec.lives;
+      const deadlines = { totalDeadlineAt, runningDeadlineAt, idleDeadlineAt, idlePauseDeadlineAt };
+      return { ...deadlines, livesVersion: context.livesVersion + 1, spec: { ...context.spec, lives } };
     }),
     beginStop: assign(({ context, event }) => {
       assertEvent(event, 'SandboxStopping');
@@ -103,6 +129,8 @@ export const sandboxMachine = setup({
         transitionDeadlineAt: event.deadlineAt,
         runningDeadlineAt: null,
         idleDeadlineAt: null,
+        idlePauseDeadlineAt: null,
+        ...NOT_PAUSED,
         returnTo: null,
       };
     }),
@@ -134,12 +162,16 @@ export const sandboxMachine = setup({
     running: {
       on: {
         ...whileAlive,
-        SandboxPausing: { target: 'pausing', actions: 'beginTransition' },
+        SandboxPausing: { target: 'pausing', actions: 'beginPause' },
         SandboxSnapshotting: { target: 'snapshotting', actions: { type: 'beginSnapshot', params: { from: 'running' } } },
       },
     },
     pausing: {
-      on: { ...whileAlive, SandboxPaused: { target: 'paused', actions: 'rest' }, SandboxTransitionFailed: { target: 'running', actions: 'goBack' } },
+      on: {
+        ...whileAlive,
+        SandboxPaused: { target: 'paused', actions: 'rest' },
+        SandboxTransitionFailed: { target: 'running', actions: ['goBack', 'forgetPause'] },
+      },
     },
     paused: {
       on: {

@@ -163,7 +163,7 @@ test('every event that a state does not expect is a programmer’s error, not a 
       }
     }
   for (const status of ENDED_STATUSES) expect([...accepted].filter((a) => a.startsWith(`${status} `))).toEqual([`${status} SandboxForgetting`]);
-  expect(() => evolve(null, { type: 'SandboxPaused', at: at(T0) })).toThrow(/before SandboxAdmitted/);
+  expect(() => evolve(null, { type: 'SandboxPaused', at: at(T0), memoryGivenBackMiB: null })).toThrow(/before SandboxAdmitted/);
 });
 
 test('random lives of any length keep the schema, the order of time and the replay', () => {

@@ -6,10 +6,10 @@ import { type WireError, wireError } from '#bus/errors.ts';
 import type { SandboxBusCommand, SandboxCommand } from '#bus/sandbox/commands.ts';
 import type { SandboxEvent } from '#bus/sandbox/events.ts';
 import type { SandboxState, SandboxStatus } from '#bus/sandbox/state.ts';
-import { addMs, type TimestampMs } from '#bus/units.ts';
+import { addMs, type DurationMs, type TimestampMs } from '#bus/units.ts';
 import { accept, type Decision, ignore } from '../kernel/definition.ts';
 import { SANDBOX_LIMITS } from './limits.ts';
-import { stopping } from './sandbox.client-commands.ts';
+import { pausing, stopping } from './sandbox.client-commands.ts';
 
 type SandboxDecision = Decision<SandboxEvent>;
 export type SandboxReport = Exclude<SandboxCommand, SandboxBusCommand | { type: 'CreateSandbox' }>;
@@ -31,7 +31,7 @@ export const decideReport = (state: SandboxState, report: SandboxReport, at: Tim
     case 'ReportDestroyed':
       return status === 'stopping' ? accept(ended(state, at)) : late(report, status);
     case 'ReportPaused':
-      return status === 'pausing' ? accept({ type: 'SandboxPaused', at }) : late(report, status);
+      return status === 'pausing' ? accept({ type: 'SandboxPaused', at, memoryGivenBackMiB: report.memoryGivenBackMiB ?? null }) : late(report, status);
     case 'ReportResumed':
       return status === 'resuming' ? accept({ type: 'SandboxResumed', at, ...livesFrom(state, at) }) : late(report, status);
     case 'ReportSnapshotted':
@@ -66,10 +66,11 @@ const ended = ({ failure }: SandboxState, at: TimestampMs): SandboxEvent =>
 const exited = (state: SandboxState, error: WireError, at: TimestampMs): SandboxDecision =>
   accept(at < state.totalDeadlineAt ? failing(error, at) : stopping('total_life', at));
 
-/** Running and idle life begin when it begins to run. */
+/** Running and idle times begin when it begins to run. */
 const livesFrom = ({ spec: { lives } }: SandboxState, at: TimestampMs) => ({
   runningDeadlineAt: lives.runningMs === null ? null : addMs(at, lives.runningMs),
   idleDeadlineAt: lives.idleMs === null ? null : addMs(at, lives.idleMs),
+  idlePauseDeadlineAt: lives.idlePauseMs === null ? null : addMs(at, lives.idlePauseMs),
 });
 
 const deadlinePassed = (state: SandboxState, report: DeadlinePassed, at: TimestampMs): SandboxDecision => {
@@ -80,6 +81,8 @@ const deadlinePassed = (state: SandboxState, report: DeadlinePassed, at: Timesta
       return runningPassed(state, at);
     case 'idle':
       return idlePassed(state, report, at);
+    case 'idlePause':
+      return idlePausePassed(state, report, at);
     case 'transition':
       return transitionPassed(state, at);
   }
@@ -98,11 +101,26 @@ const runningPassed = ({ runningDeadlineAt, status }: SandboxState, at: Timestam
 /** Idle is real only for the lives it was armed for, and only while nothing newer than the committed floor happened. */
 const idlePassed = (state: SandboxState, { version, activityAt }: DeadlinePassed, at: TimestampMs): SandboxDecision => {
   const { idleMs } = state.spec.lives;
-  if (state.status !== 'running') return ignore(`idle time does not run while ${state.status}`);
+  if (!idleRuns(state)) return ignore(`idle time does not run while ${state.status}`);
   if (version !== state.livesVersion) return ignore('the lives have changed since this timer was set');
   if (idleMs === null || state.idleDeadlineAt === null) return ignore('there is no idle limit');
-  const dueAt = Math.max(state.idleDeadlineAt, addMs(activityAt, idleMs));
-  return dueAt > at ? ignore('there was activity') : accept(stopping('idle', at));
+  return dueAt(state.idleDeadlineAt, activityAt, idleMs) > at ? ignore('there was activity') : accept(stopping('idle', at));
+};
+
+/** It goes on through the pause that a lack of activity brought, and not through one that somebody asked for. */
+const idleRuns = ({ status, pauseReason }: SandboxState): boolean => status === 'running' || (status === 'paused' && pauseReason === 'idle');
+
+const dueAt = (floorAt: TimestampMs, activityAt: TimestampMs, life: DurationMs): TimestampMs => Math.max(floorAt, addMs(activityAt, life)) as TimestampMs;
+
+/** Paused for want of activity. What is known of activity now is written down, because the Edge that knows it may be gone before the end. */
+const idlePausePassed = (state: SandboxState, { version, activityAt }: DeadlinePassed, at: TimestampMs): SandboxDecision => {
+  const { idleMs, idlePauseMs } = state.spec.lives;
+  if (state.status !== 'running') return ignore(`a sandbox that is ${state.status} is not paused for want of activity`);
+  if (version !== state.livesVersion) return ignore('the lives have changed since this timer was set');
+  if (idlePauseMs === null || state.idlePauseDeadlineAt === null) return ignore('it is not to be paused for want of activity');
+  if (dueAt(state.idlePauseDeadlineAt, activityAt, idlePauseMs) > at) return ignore('there was activity');
+  const idleDeadlineAt = idleMs === null || state.idleDeadlineAt === null ? null : dueAt(state.idleDeadlineAt, activityAt, idleMs);
+  return accept(pausing('idle', at, idleDeadlineAt));
 };
 
 const transitionPassed = (state: SandboxState, at: TimestampMs): SandboxDecision => {

@@ -27,6 +27,8 @@ export const GrantedLives = z.object({
   runningDeadlineAt: TimestampMs.nullable(),
   idleMs: DurationMs.nullable(),
   idleDeadlineAt: TimestampMs.nullable(),
+  idlePauseMs: DurationMs.nullable().default(null),
+  idlePauseDeadlineAt: TimestampMs.nullable().default(null),
 });
 export type GrantedLives = z.infer<typeof GrantedLives>;
 
@@ -95,7 +97,13 @@ export const API = {
   resume: { request: one.extend({ key }), response: Decision },
   snapshot: { request: one.extend({ key, snapshotId: z.string().min(1).max(64) }), response: Decision },
   extend: {
-    request: one.extend({ key, totalMs: DurationMs.optional(), runningMs: DurationMs.nullable().optional(), idleMs: DurationMs.nullable().optional() }),
+    request: one.extend({
+      key,
+      totalMs: DurationMs.optional(),
+      runningMs: DurationMs.nullable().optional(),
+      idleMs: DurationMs.nullable().optional(),
+      idlePauseMs: DurationMs.nullable().optional(),
+    }),
     response: Decision,
   },
   /** The commits of one sandbox, oldest first. */

@@ -43,6 +43,7 @@ export const ExtendLives = z.object({
   totalMs: DurationMs.optional(),
   runningMs: DurationMs.nullable().optional(),
   idleMs: DurationMs.nullable().optional(),
+  idlePauseMs: DurationMs.nullable().optional(),
 });
 
 // Reports: facts that an effect or a clock brings, still decided on like every other command.
@@ -54,7 +55,8 @@ export const ReportExited = z.object({ type: z.literal('ReportExited'), error: W
 /** Its Edge was declared lost in the generation that admitted it: whatever it was doing, it is over. */
 export const ReportLost = z.object({ type: z.literal('ReportLost'), error: WireError });
 export const ReportDestroyed = z.object({ type: z.literal('ReportDestroyed') });
-export const ReportPaused = z.object({ type: z.literal('ReportPaused') });
+/** `memoryGivenBackMiB`: null when giving it back goes on. */
+export const ReportPaused = z.object({ type: z.literal('ReportPaused'), memoryGivenBackMiB: z.number().int().nonnegative().nullable().optional() });
 export const ReportResumed = z.object({ type: z.literal('ReportResumed') });
 export const ReportSnapshotted = z.object({ type: z.literal('ReportSnapshotted'), layer: z.string() });
 /** A pause, resume or snapshot effect could not be done; the sandbox goes back to where it was. */

@@ -4,12 +4,16 @@ import { EdgeName, ProjectName, RequestId, SandboxId } from '../ids.ts';
 import { WireError } from '../errors.ts';
 import { TimestampMs } from '../units.ts';
 import { SandboxSpec } from './spec.ts';
-import { StopReason } from './state.ts';
+import { PauseReason, StopReason } from './state.ts';
 
 const at = TimestampMs;
 const transitional = { at, deadlineAt: TimestampMs };
 /** Lives that begin anew whenever it begins to run. */
-const running = { runningDeadlineAt: TimestampMs.nullable().default(null), idleDeadlineAt: TimestampMs.nullable() };
+const running = {
+  runningDeadlineAt: TimestampMs.nullable().default(null),
+  idleDeadlineAt: TimestampMs.nullable(),
+  idlePauseDeadlineAt: TimestampMs.nullable().default(null),
+};
 
 export const SandboxAdmitted = z.object({
   type: z.literal('SandboxAdmitted'),
@@ -29,8 +33,18 @@ export const SandboxAdmitted = z.object({
 export const SandboxPreparing = z.object({ type: z.literal('SandboxPreparing'), ...transitional });
 export const SandboxStarting = z.object({ type: z.literal('SandboxStarting'), ...transitional });
 export const SandboxStarted = z.object({ type: z.literal('SandboxStarted'), at, pid: z.number().int().positive(), ...running });
-export const SandboxPausing = z.object({ type: z.literal('SandboxPausing'), ...transitional });
-export const SandboxPaused = z.object({ type: z.literal('SandboxPaused'), at });
+/** `idleDeadlineAt`: in a pause for want of activity, when it ends unless somebody comes. */
+export const SandboxPausing = z.object({
+  type: z.literal('SandboxPausing'),
+  ...transitional,
+  reason: PauseReason.default('requested'),
+  idleDeadlineAt: TimestampMs.nullable().default(null),
+});
+export const SandboxPaused = z.object({
+  type: z.literal('SandboxPaused'),
+  at,
+  memoryGivenBackMiB: z.number().int().nonnegative().nullable().default(null),
+});
 export const SandboxResuming = z.object({ type: z.literal('SandboxResuming'), ...transitional });
 export const SandboxResumed = z.object({ type: z.literal('SandboxResumed'), at, ...running });
 export const SandboxSnapshotting = z.object({ type: z.literal('SandboxSnapshotting'), snapshotId: z.string(), ...transitional });
@@ -43,6 +57,7 @@ export const SandboxLivesExtended = z.object({
   totalDeadlineAt: TimestampMs,
   runningMs: z.number().int().nonnegative().nullable().default(null),
   idleMs: z.number().int().nonnegative().nullable(),
+  idlePauseMs: z.number().int().nonnegative().nullable().default(null),
   ...running,
 });
 export const SandboxStopping = z.object({ type: z.literal('SandboxStopping'), reason: StopReason, error: WireError.nullable(), ...transitional });

@@ -87,16 +87,17 @@ export type Limits = z.infer<typeof Limits>;
 export const AskedLimits = z.strictObject(limitFields).partial();
 
 const life = DurationMs.min(SPEC_LIMITS.lifeMsMin).max(SPEC_LIMITS.lifeMsMax);
-const lifeFields = { totalMs: life, runningMs: life.nullable(), idleMs: life.nullable() };
+const lifeFields = { totalMs: life, runningMs: life.nullable(), idleMs: life.nullable(), idlePauseMs: life.nullable() };
 /**
  * `totalMs`: absolute, from creation; ends the sandbox whatever happens. `runningMs`: since it last began to run, at its start
  * or when it was resumed; a pause ends the count. `idleMs`: since the newest command activity (the paper's `ttl_running_stop`).
+ * `idlePauseMs`: so long after the newest command activity it is paused; `idleMs` goes on meanwhile, so that a longer one ends it.
  * Null means no such limit.
  */
-export const Lives = z.object({ ...lifeFields, runningMs: lifeFields.runningMs.default(null) });
+export const Lives = z.object({ ...lifeFields, runningMs: lifeFields.runningMs.default(null), idlePauseMs: lifeFields.idlePauseMs.default(null) });
 export type Lives = z.infer<typeof Lives>;
 export const AskedLives = z.strictObject(lifeFields).partial();
-export const DEFAULT_LIVES = { totalMs: 24 * 3_600_000, runningMs: null, idleMs: null } as const;
+export const DEFAULT_LIVES = { totalMs: 24 * 3_600_000, runningMs: null, idleMs: null, idlePauseMs: null } as const;
 
 /** Names of destinations → allowed. Nothing is reachable unless a rule says so (@paper §6.5). */
 export const NetworkRules = z

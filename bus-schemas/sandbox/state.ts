@@ -29,8 +29,12 @@ export type StopReason = z.infer<typeof StopReason>;
 /** Reasons that say: one of its lives was over. */
 export const EXPIRY_REASONS: ReadonlySet<StopReason> = new Set(['total_life', 'running_life', 'idle']);
 
-/** `total`, `running` and `idle` are the lives; `transition` bounds every state that is on its way to another. */
-export const DeadlineKind = z.enum(['total', 'running', 'idle', 'transition']);
+/** Why it is paused: somebody asked, or nobody used it. */
+export const PauseReason = z.enum(['requested', 'idle']);
+export type PauseReason = z.infer<typeof PauseReason>;
+
+/** `total`, `running` and `idle` are the lives; `idlePause` is when a sandbox that nobody uses is paused; `transition` bounds every state that is on its way to another. */
+export const DeadlineKind = z.enum(['total', 'running', 'idle', 'idlePause', 'transition']);
 export type DeadlineKind = z.infer<typeof DeadlineKind>;
 
 export const SandboxState = z.object({
@@ -53,11 +57,20 @@ export const SandboxState = z.object({
   totalDeadlineAt: TimestampMs,
   /** Absolute while it runs; null while it does not, or without such a limit. */
   runningDeadlineAt: TimestampMs.nullable().default(null),
-  /** The committed floor of the idle deadline; the effective one is max(this, newest activity + idle life). */
+  /**
+   * The committed floor of the idle deadline; the effective one is max(this, newest activity + idle life). It goes on through a pause
+   * for want of activity, and not through one that was asked for.
+   */
   idleDeadlineAt: TimestampMs.nullable(),
+  /** The committed floor of the moment at which it is paused for want of activity; null while it does not run, or without such a limit. */
+  idlePauseDeadlineAt: TimestampMs.nullable().default(null),
   livesVersion: z.number().int().nonnegative(),
   /** When a state on its way to another must have got there. */
   transitionDeadlineAt: TimestampMs.nullable(),
+  /** Of a pause, from its beginning to the end of the resume. */
+  pauseReason: PauseReason.nullable().default(null),
+  /** What the pause gave back to the node, less what compressed copies take. Null: not paused, or not known. */
+  memoryGivenBackMiB: z.number().int().nonnegative().nullable().default(null),
   /** Where a snapshot in progress returns to. */
   returnTo: z.enum(['running', 'paused']).nullable(),
   /** The snapshot in progress, or the newest that succeeded: asking for it again changes nothing. */

@@ -171,6 +171,11 @@ export class AetherClient {
     await this.#ask(REQUEST.life, [['seconds', seconds]], ['pong']);
   }
 
+  /** While it stands, no time-out of a command runs. */
+  async stopClock(stopped: boolean): Promise<void> {
+    await this.#ask(REQUEST.clock, [['stopped', stopped ? 1 : 0]], ['pong']);
+  }
+
   async query(execId: ExecId): Promise<QueryResult> {
     return found(await this.#ask(REQUEST.query, [['exec', execId]], QUERY_ANSWERS));
   }

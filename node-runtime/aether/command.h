@@ -22,6 +22,9 @@ int command_resize(const struct resize_request *request);
 /* Answered as a query is. */
 void command_window(connection_serial from, uint64_t id, const struct window_request *request);
 
+/* While the clock of commands stands, no time-out of theirs runs: a sandbox that is paused does not use up their time. */
+void commands_stop_clock(int stopped);
+
 /* Reaps every child that has ended: leaders end their commands, orphans are only buried. */
 void commands_reap(void);
 /* Does what is due, announces what changed, forgets what is over. Returns milliseconds until the next time-out, -1 for none. */

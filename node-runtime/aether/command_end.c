@@ -122,13 +122,49 @@ static int is_gone(struct command *command, int64_t now)
 	return command->out.pipe.fd < 0 && command->err.pipe.fd < 0;
 }
 
+static int64_t clock_stopped_at_ms; /* 0: it runs */
+
+/* What is left of a time-out when the clock stops is left when it runs again, or all of it when the command came later. */
+static int64_t moved(int64_t at_ms, int64_t span_ms, int64_t now)
+{
+	int64_t began = at_ms - span_ms;
+	return at_ms + now - (began > clock_stopped_at_ms ? began : clock_stopped_at_ms);
+}
+
+void commands_stop_clock(int stopped)
+{
+	int64_t now = monotonic_ms();
+	if (stopped) {
+		clock_stopped_at_ms = clock_stopped_at_ms ? clock_stopped_at_ms : now;
+		return;
+	}
+	for (struct command *command = commands; clock_stopped_at_ms != 0 && command; command = command->next) {
+		if (command->timeout_at_ms != 0)
+			command->timeout_at_ms = moved(command->timeout_at_ms, (int64_t)command->timeout_ms, now);
+		if (command->phase == PHASE_STARTING && command->deadline_ms != 0)
+			command->deadline_ms = moved(command->deadline_ms, START_LIMIT_MS, now);
+	}
+	clock_stopped_at_ms = 0;
+}
+
+/* 0, none, while the clock stands. */
+static int64_t timeout_of(const struct command *command)
+{
+	return clock_stopped_at_ms ? 0 : command->timeout_at_ms;
+}
+
+static int64_t start_limit_of(const struct command *command)
+{
+	return clock_stopped_at_ms && command->phase == PHASE_STARTING ? 0 : command->deadline_ms;
+}
+
 static void do_what_is_due(struct command *command, int64_t now)
 {
-	if (command->timeout_at_ms != 0 && now >= command->timeout_at_ms) {
+	if (timeout_of(command) != 0 && now >= timeout_of(command)) {
 		command->timeout_at_ms = 0;
 		command_kill_tree(command, REASON_TIMEOUT);
 	}
-	if (command->phase == PHASE_STARTING && command->deadline_ms != 0 && now >= command->deadline_ms) {
+	if (command->phase == PHASE_STARTING && start_limit_of(command) != 0 && now >= start_limit_of(command)) {
 		command->phase = PHASE_FAILED;
 		command->failure = FAILED_OTHER;
 		command->failure_errno = ETIMEDOUT;
@@ -171,7 +207,7 @@ static int64_t earlier(int64_t left, int64_t right)
 
 static int64_t next_wake(const struct command *command)
 {
-	int64_t wake = earlier(earlier(INT64_MAX, command->deadline_ms), command->timeout_at_ms);
+	int64_t wake = earlier(earlier(INT64_MAX, start_limit_of(command)), timeout_of(command));
 	wake = earlier(wake, command->remove_at_ms);
 	return command->progress_due ? earlier(wake, command->progress_at_ms) : wake;
 }

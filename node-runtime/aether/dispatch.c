@@ -65,6 +65,16 @@ static int take_life(connection_serial from, const struct frame_header *header, 
 	return 0;
 }
 
+static int take_clock(connection_serial from, const struct frame_header *header, const uint8_t *body)
+{
+	uint64_t stopped;
+	if (request_parse_clock(body, header->length, &stopped) < 0)
+		return -1;
+	commands_stop_clock((int)stopped);
+	connection_answer(from, FRAME_PONG, header->id, NULL, 0);
+	return 0;
+}
+
 /* The connection leaves the loop: from here on it is the worker's. */
 static int take_files(connection_serial from, const struct frame_header *header, const uint8_t *body)
 {
@@ -122,6 +132,8 @@ int dispatch_frame(connection_serial from, const struct frame_header *header, co
 		return take_dial(from, header, body);
 	case FRAME_LIFE:
 		return take_life(from, header, body);
+	case FRAME_CLOCK:
+		return take_clock(from, header, body);
 	case FRAME_FILES:
 		return take_files(from, header, body);
 	default:

@@ -162,6 +162,11 @@ int request_parse_life(const uint8_t *body, size_t length, uint64_t *seconds)
 	return kv_get_u64(body, length, "seconds", 0, LIFE_SECONDS_LIMIT - 1, seconds);
 }
 
+int request_parse_clock(const uint8_t *body, size_t length, uint64_t *stopped)
+{
+	return kv_get_u64(body, length, "stopped", 0, 1, stopped);
+}
+
 int request_parse_dial(const uint8_t *body, size_t length, struct dial_request *out)
 {
 	uint64_t port;

@@ -63,6 +63,7 @@ int request_parse_signal(const uint8_t *body, size_t length, struct signal_reque
 int request_parse_resize(const uint8_t *body, size_t length, struct resize_request *out);
 int request_parse_window(const uint8_t *body, size_t length, struct window_request *out);
 int request_parse_life(const uint8_t *body, size_t length, uint64_t *seconds);
+int request_parse_clock(const uint8_t *body, size_t length, uint64_t *stopped);
 int request_parse_dial(const uint8_t *body, size_t length, struct dial_request *out);
 int request_parse_files(const uint8_t *body, size_t length, const char **user);
 int request_parse_query(const uint8_t *body, size_t length, const char **exec);

@@ -11,7 +11,7 @@ import { AETHER_LIMITS } from './limits.ts';
 export const HEADER_BYTES = 16;
 const EXEC_ID_BYTES = 32;
 
-export const REQUEST = { ping: 1, start: 2, stdin: 3, signal: 4, query: 5, resize: 6, window: 7, life: 8, dial: 9 } as const;
+export const REQUEST = { ping: 1, start: 2, stdin: 3, signal: 4, query: 5, resize: 6, window: 7, life: 8, dial: 9, clock: 10 } as const;
 
 const FRAMES = {
   65: { name: 'pong', bytes: 0 },

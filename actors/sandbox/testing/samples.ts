@@ -12,6 +12,7 @@ export const ms = (value: number): DurationMs => value as DurationMs;
 
 export const T0 = 1_700_000_000_000;
 export const IDLE_MS = 60_000;
+export const IDLE_PAUSE_MS = 20_000;
 export const RUNNING_MS = 1_200_000;
 export const TOTAL_MS = 3_600_000;
 
@@ -20,7 +21,7 @@ export const spec: SandboxSpec = SandboxSpec.parse({
   image: 'debian',
   layers: [`sha256:${'0'.repeat(64)}`, `sha256:${'1'.repeat(64)}`],
   limits: { memoryMiB: 512, cpuMillis: 1_000, pids: 256 },
-  lives: { totalMs: TOTAL_MS, runningMs: RUNNING_MS, idleMs: IDLE_MS },
+  lives: { totalMs: TOTAL_MS, runningMs: RUNNING_MS, idleMs: IDLE_MS, idlePauseMs: IDLE_PAUSE_MS },
   networkRules: {},
   initUser: 'root',
   env: { LANG: 'C.UTF-8' },
@@ -53,7 +54,7 @@ export const deadline = (kind: Of<'DeadlinePassed'>['kind'], version = 0, activi
 export const COMMANDS: readonly SandboxCommand[] = [
   create,
   { ...create, layersLocal: false },
-  { ...create, spec: { ...spec, lives: { ...spec.lives, runningMs: null, idleMs: null } } },
+  { ...create, spec: { ...spec, lives: { ...spec.lives, runningMs: null, idleMs: null, idlePauseMs: null } } },
   { ...create, attempt: 1 },
   stop,
   { type: 'StopSandbox', reason: 'edge_shutdown' },
@@ -68,6 +69,8 @@ export const COMMANDS: readonly SandboxCommand[] = [
   { type: 'ExtendLives', runningMs: ms(2 * RUNNING_MS) },
   { type: 'ExtendLives', runningMs: null },
   { type: 'ExtendLives', idleMs: null },
+  { type: 'ExtendLives', idlePauseMs: null },
+  { type: 'ExtendLives', idlePauseMs: ms(2 * IDLE_PAUSE_MS) },
   { type: 'ExtendLives', idleMs: ms(2 * IDLE_MS) },
   { type: 'ExtendLives', totalMs: ms(0) },
   { type: 'ExtendLives', idleMs: ms(SPEC_LIMITS.lifeMsMax + 1) },
@@ -78,6 +81,7 @@ export const COMMANDS: readonly SandboxCommand[] = [
   exited,
   destroyed,
   { type: 'ReportPaused' },
+  { type: 'ReportPaused', memoryGivenBackMiB: 120 },
   { type: 'ReportResumed' },
   { type: 'ReportSnapshotted', layer: `sha256:${'2'.repeat(64)}` },
   { type: 'ReportTransitionFailed', error: wireError('NOT_SUPPORTED', 'this backend cannot pause yet') },
@@ -85,6 +89,9 @@ export const COMMANDS: readonly SandboxCommand[] = [
   deadline('running'),
   deadline('idle'),
   deadline('idle', 1),
+  deadline('idlePause'),
+  deadline('idlePause', 1),
+  deadline('idlePause', 0, T0 + 100 * TOTAL_MS),
   deadline('idle', 0, T0 + 100 * TOTAL_MS),
   deadline('transition'),
 ];

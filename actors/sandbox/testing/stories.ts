@@ -4,7 +4,24 @@ import type { Step } from '../../kernel/testing/scenario.ts';
 import { shelf, type Story } from '../../kernel/testing/story.ts';
 import { SANDBOX_LIMITS } from '../limits.ts';
 import { sandboxDefinition } from '../sandbox.definition.ts';
-import { address, create, deadline, destroyed, exited, failed, IDLE_MS, ms, remove, RUNNING_MS, spec, started, stop, T0, TOTAL_MS } from './samples.ts';
+import {
+  address,
+  create,
+  deadline,
+  destroyed,
+  exited,
+  failed,
+  IDLE_MS,
+  IDLE_PAUSE_MS,
+  ms,
+  remove,
+  RUNNING_MS,
+  spec,
+  started,
+  stop,
+  T0,
+  TOTAL_MS,
+} from './samples.ts';
 
 /** Commands a second apart; a pair gives the delay after T0 itself. */
 const story = (name: string, ...commands: (SandboxCommand | [SandboxCommand, number])[]): Story<SandboxCommand> => ({
@@ -73,6 +90,21 @@ export const sandboxShelf = shelf('sandbox', sandboxDefinition, address, [
     notYet,
     stop,
     destroyed,
+  ),
+  story(
+    'paused-for-want-of-activity',
+    create,
+    started,
+    [deadline('idlePause', 0, T0 + 5_000), 1_000 + IDLE_PAUSE_MS],
+    [deadline('idlePause', 0, T0 + 5_000), 5_000 + IDLE_PAUSE_MS],
+    [{ type: 'ReportPaused', memoryGivenBackMiB: 93 }, 5_100 + IDLE_PAUSE_MS],
+    [{ type: 'ExtendLives', idlePauseMs: ms(2 * IDLE_PAUSE_MS) }, 30_000],
+    [resume, 31_000],
+    [{ type: 'ReportResumed' }, 31_005],
+    [deadline('idlePause', 1, T0 + 31_005), 31_005 + 2 * IDLE_PAUSE_MS],
+    [{ type: 'ReportPaused' }, 31_100 + 2 * IDLE_PAUSE_MS],
+    [deadline('idle', 1, T0 + 31_005), 31_005 + IDLE_MS],
+    [destroyed, 31_100 + IDLE_MS],
   ),
   story(
     'not-supported',

@@ -117,6 +117,9 @@ static void windows_lives_and_ports(void)
 	CHECK(request_parse_resize((const uint8_t *)huge, sizeof huge, &resize) < 0);
 	CHECK(request_parse_life((const uint8_t *)life, sizeof life, &seconds) == 0 && seconds == 60);
 	CHECK(request_parse_life((const uint8_t *)ages, sizeof ages, &seconds) < 0);
+	char stands[] = "stopped=1", odd[] = "stopped=2";
+	CHECK(request_parse_clock((const uint8_t *)stands, sizeof stands, &seconds) == 0 && seconds == 1);
+	CHECK(request_parse_clock((const uint8_t *)odd, sizeof odd, &seconds) < 0);
 	CHECK(request_parse_dial((const uint8_t *)port, sizeof port, &dial) == 0 && dial.port == 8080 && !dial.path);
 	CHECK(request_parse_dial((const uint8_t *)local, sizeof local, &dial) == 0 && strcmp(dial.path, "/run/x") == 0);
 	CHECK(request_parse_dial((const uint8_t *)zero, sizeof zero, &dial) < 0 && request_parse_dial((const uint8_t *)relative, sizeof relative, &dial) < 0);

@@ -172,9 +172,9 @@ class EdgeCommand {
   #livesOf(address: ActorAddress): GrantedLives | undefined {
     const state = this.#o.driver.peek(address)?.state;
     if (!state) return undefined;
-    const { livesVersion: version, totalDeadlineAt, runningDeadlineAt, idleDeadlineAt } = state;
-    const { runningMs, idleMs } = state.spec.lives;
-    return { version, totalDeadlineAt, runningMs, runningDeadlineAt, idleMs, idleDeadlineAt };
+    const { livesVersion: version, totalDeadlineAt, runningDeadlineAt, idleDeadlineAt, idlePauseDeadlineAt } = state;
+    const { runningMs, idleMs, idlePauseMs } = state.spec.lives;
+    return { version, totalDeadlineAt, runningMs, runningDeadlineAt, idleMs, idleDeadlineAt, idlePauseMs, idlePauseDeadlineAt };
   }
 
   #meta(envelope: CommandEnvelope, commandId: string, unordered = false): CommandMeta {
