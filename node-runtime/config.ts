@@ -11,6 +11,7 @@ import { EdgeName, ProjectName, type Shard } from '#bus/ids.ts';
 import { EXEC_LIMITS } from '#bus/limits.ts';
 import { SPEC_LIMITS } from '#bus/limits.ts';
 import { LOG_LEVELS } from './log/log.ts';
+import { defaultRunDir } from './run-directory.ts';
 
 const hostName = (): string =>
   hostname()
@@ -22,8 +23,8 @@ const hostName = (): string =>
 export const Config = z.strictObject({
   /** Layers, uppers, logs, the bus's files. Kept over restarts. */
   dataDir: z.string().default('/var/lib/dsec'),
-  /** Sockets, mounts, tombstones. Short: socket paths are limited to 107 bytes. */
-  runDir: z.string().default('/run/dsec'),
+  /** Sockets, mounts, tombstones: in memory, see `run-directory.ts`. Short: socket paths are limited to 107 bytes. */
+  runDir: z.string().default(defaultRunDir),
   /** Layer store, when it does not lie in the data directory: a shared file system, or one store for several platforms. */
   layersDir: z.string().optional(),
   /** Where the roles' keys lie, when not in the data directory. */

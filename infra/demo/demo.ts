@@ -4,12 +4,13 @@
  */
 import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { toWireError } from '#bus/errors.ts';
 import { PosixLayerStore } from '#adapters/layers/posix/mod.ts';
 import { cgroupNameOf, type ConfigInput, loadConfig, pathsOf } from '#runtime/config.ts';
 import { createLog } from '#runtime/log/log.ts';
 import { projectRoot } from '#runtime/project-root.ts';
+import { runDirNamed } from '#runtime/run-directory.ts';
 import { type Platform, startPlatform } from '#runtime/roles/up/platform.ts';
 import { connect } from '#sdk/mod.ts';
 import { ensureImages } from './images.ts';
@@ -28,9 +29,10 @@ const main = async (): Promise<number> => {
   const interrupted = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => interrupted.abort());
   const dir = mkdtempSync(join(tmpdir(), 'dsec-demo-'));
+  const runDir = runDirNamed(basename(dir));
   const flags: Partial<ConfigInput> = {
     dataDir: join(dir, 'data'),
-    runDir: join(dir, 'run'),
+    runDir,
     layersDir: join(projectRoot(), '.cache/demo/layers'),
     edgeName: 'demo' as ConfigInput['edgeName'],
     logLevel: 'info',
@@ -65,7 +67,7 @@ const main = async (): Promise<number> => {
     if (!report) keepLog(join(dir, 'roles.log'));
     rmSync(dir, { recursive: true, force: true });
   }
-  const left = findLeftovers({ cgroupName: cgroupNameOf(config), dirs: [dir], namespaces: report.namespaces });
+  const left = findLeftovers({ cgroupName: cgroupNameOf(config), dirs: [dir, runDir], namespaces: report.namespaces });
   printReport(report, { rehydration, left: countLeftovers(left), seconds: (performance.now() - startedAt) / 1_000 });
   const problems = verify(report, COUNT, rehydration, left);
   for (const problem of problems) say(`WRONG: ${problem}`);

@@ -72,6 +72,11 @@ const thingsOf = ({ mark, directory }) => {
     ...namesIn(directory)
       .filter((name) => name.startsWith('dsec-'))
       .map((name) => `temporary file ${join(directory, name)}`),
+    ...['/run', '/dev/shm'].flatMap((memory) =>
+      namesIn(memory)
+        .filter((name) => name.startsWith('dsec-') && !isTheirs(name))
+        .map((name) => `run directory ${join(memory, name)}`),
+    ),
   ];
 };
 

@@ -23,10 +23,11 @@
 #include <unistd.h>
 
 static const char USAGE[] =
-	"usage: dsec-launcher --run DIR --cgroup NAME [--trash DIR] [--aether FILE] [--mount-ns FD] [--without-v2] [--old-kernel]\n"
+	"usage: dsec-launcher --run DIR --cgroup NAME [--trash DIR] [--spread DIR] [--aether FILE] [--mount-ns FD] [--without-v2] [--old-kernel]\n"
 	"  --run DIR       where its socket, records and image mounts are; one launcher per directory\n"
 	"  --cgroup NAME   its control group, below the root of each hierarchy\n"
 	"  --trash DIR     where the directories of destroyed sandboxes go; same file system as they\n"
+	"  --spread DIR    where the sandboxes' directories are made: each in a part of the disk of its own, where the file system can\n"
 	"  --aether FILE   the agent; default: dsec-aether beside this program\n"
 	"  --mount-ns FD   the mount namespace of a former launcher, to keep its image mounts\n"
 	"  --without-v2    use v1 control groups alone\n"
@@ -36,6 +37,7 @@ static int parse_options(int argc, char **argv, struct options *options)
 {
 	static const struct option LONG[] = {
 		{"run", required_argument, NULL, 'r'}, {"cgroup", required_argument, NULL, 'c'}, {"trash", required_argument, NULL, 't'},
+		{"spread", required_argument, NULL, 's'},
 		{"aether", required_argument, NULL, 'a'}, {"mount-ns", required_argument, NULL, 'm'}, {"without-v2", no_argument, NULL, '1'},
 		{"old-kernel", no_argument, NULL, 'o'}, {NULL, 0, NULL, 0},
 	};
@@ -45,6 +47,7 @@ static int parse_options(int argc, char **argv, struct options *options)
 		case 'r': options->run = optarg; break;
 		case 'c': options->cgroup = optarg; break;
 		case 't': options->trash = optarg; break;
+		case 's': options->spread = optarg; break;
 		case 'a': options->aether = optarg; break;
 		case 'm': options->mount_ns = atoi(optarg); break;
 		case '1': options->without_v2 = true; break;

@@ -17,6 +17,8 @@ export type LauncherOptions = {
   readonly cgroupName: string;
   /** Same file system as the sandboxes' upper directories. */
   readonly trashDir: string;
+  /** Where the sandboxes' directories are made. */
+  readonly sandboxesDir?: string;
   /** Generation of this Edge. */
   readonly epoch: number;
   /** Where dsec-launcher and dsec-aether are. */
@@ -65,6 +67,7 @@ const start = async (options: LauncherOptions): Promise<string | undefined> => {
   const log = openSync(logPath, 'a', 0o600);
   const namespace = mountNamespaces.get(options.runDir);
   const args = ['--run', options.runDir, '--cgroup', options.cgroupName, '--trash', options.trashDir, ...(options.flags ?? [])];
+  if (options.sandboxesDir !== undefined) args.push('--spread', options.sandboxesDir);
   if (namespace !== undefined) args.push('--mount-ns', '3');
   const stdio: StdioOptions = ['ignore', 'pipe', log, ...(namespace === undefined ? [] : [namespace])];
   const child = spawn(join(options.binDir, 'dsec-launcher'), args, { detached: true, stdio, cwd: '/' });

@@ -12,12 +12,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -63,12 +65,29 @@ static int take_lock(struct fault *fault)
 	return 0;
 }
 
+/*
+ * ext4 puts a directory beside its parent, so all sandboxes would take their inodes from one group of blocks. Without a journal it also
+ * passes over every inode that was deleted there in the last minutes, one by one, each time it makes a file: after a few hundred sandboxes
+ * that is most of what a launch costs. A directory with this flag has its children spread over the disk. Others do not know it: no matter.
+ */
+static void spread_children(const char *path)
+{
+	int flags = 0, fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0 && ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0 && !(flags & FS_TOPDIR_FL)) {
+		flags |= FS_TOPDIR_FL;
+		ioctl(fd, FS_IOC_SETFLAGS, &flags);
+	}
+	close_fd(&fd);
+}
+
 static int open_directories(const struct options *options, struct fault *fault)
 {
 	if (ensure_dir(AT_FDCWD, options->run, 0711) < 0 || !realpath(options->run, launcher.run))
 		return fault_errno(fault, "open --run");
 	if (options->trash && (ensure_dir(AT_FDCWD, options->trash, 0700) < 0 || !realpath(options->trash, launcher.trash)))
 		return fault_errno(fault, "open --trash");
+	if (options->spread)
+		spread_children(options->spread);
 	launcher.run_fd = open(launcher.run, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (launcher.run_fd < 0)
 		return fault_errno(fault, "open --run");

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 struct options {
-	const char *run, *cgroup, *trash, *aether;
+	const char *run, *cgroup, *trash, *spread, *aether;
 	int mount_ns; /* -1: a new one */
 	bool without_v2, old_kernel;
 };

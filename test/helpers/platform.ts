@@ -1,11 +1,12 @@
 /** A whole platform for a test or a benchmark, in directories of its own, with a small base layer; leaves nothing. */
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { PosixLayerStore } from '#adapters/layers/posix/mod.ts';
 import { type ConfigInput, loadConfig, pathsOf } from '#runtime/config.ts';
 import { buildLayer } from '#runtime/images/mod.ts';
 import { createLog, type LogLevel } from '#runtime/log/log.ts';
+import { runDirNamed } from '#runtime/run-directory.ts';
 import { type Platform, startPlatform } from '#runtime/roles/up/platform.ts';
 
 /** Programs of the small base layer: one static busybox under many names. */
@@ -79,10 +80,11 @@ export const startTestPlatform = async (
   options: { overrides?: Partial<ConfigInput>; logLevel?: LogLevel; restartMaxMs?: number } = {},
 ): Promise<TestPlatform> => {
   const dir = mkdtempSync(join(tmpdir(), 'dsec-t-'));
+  const runDir = runDirNamed(basename(dir));
   const logFile = join(dir, 'roles.log');
   const level = options.logLevel ?? 'info';
   const config = loadConfig({
-    flags: { dataDir: join(dir, 'data'), runDir: join(dir, 'run'), edgeName: 'node-1' as ConfigInput['edgeName'], logLevel: level, ...options.overrides },
+    flags: { dataDir: join(dir, 'data'), runDir, edgeName: 'node-1' as ConfigInput['edgeName'], logLevel: level, ...options.overrides },
   });
   const store = new PosixLayerStore({ dir: pathsOf(config).layers });
   makeBusyboxRoot(join(dir, 'root'));
@@ -104,7 +106,7 @@ export const startTestPlatform = async (
     },
     close: async () => {
       await platform.close();
-      rmSync(dir, { recursive: true, force: true });
+      for (const left of [dir, runDir]) rmSync(left, { recursive: true, force: true });
     },
   };
 };

@@ -1,20 +1,24 @@
 /** The reference for `create`: the launcher alone, without log, bus or Edge. */
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LayerDigest } from '#bus/ids.ts';
 import type { LauncherClient } from '#runtime/launcher/client.ts';
 import { ensureLauncher } from '#runtime/launcher/process.ts';
+import { runDirNamed } from '#runtime/run-directory.ts';
 import { projectRoot } from '#runtime/project-root.ts';
 
 export type BareLauncher = { launch(): Promise<{ readonly ms: number; destroy(): Promise<void> }>; close(): Promise<void> };
 
 export const openBareLauncher = async (dir: string, digest: LayerDigest, image: string): Promise<BareLauncher> => {
-  const runDir = join(dir, 'bare');
+  const runDir = runDirNamed(`dsec-bare-${process.pid}`);
+  const sandboxesDir = join(dir, 'bare-boxes');
+  mkdirSync(sandboxesDir);
   mkdirSync(join(runDir, 's'), { recursive: true });
   const client: LauncherClient = await ensureLauncher({
     runDir,
     cgroupName: `dsec-bare-${process.pid}`,
     trashDir: join(dir, 'bare-trash'),
+    sandboxesDir,
     epoch: 1,
     binDir: join(projectRoot(), 'build/native'),
   });
@@ -23,7 +27,7 @@ export const openBareLauncher = async (dir: string, digest: LayerDigest, image: 
   return {
     launch: async () => {
       const n = next++;
-      const box = join(dir, 'bare-boxes', String(n));
+      const box = join(sandboxesDir, String(n));
       mkdirSync(join(box, 'exec'), { recursive: true, mode: 0o711 });
       const id = `sb-0-${n.toString(16).padStart(20, '0')}-bare`;
       const paths = { upper: join(box, 'upper'), work: join(box, 'work'), socket: join(runDir, 's', `${n}.sock`) };
@@ -46,6 +50,7 @@ export const openBareLauncher = async (dir: string, digest: LayerDigest, image: 
     close: async () => {
       await client.quit();
       client.close();
+      rmSync(runDir, { recursive: true, force: true });
     },
   };
 };

@@ -27,6 +27,7 @@ export const openNode = (config: Config, generation: number, clock: Clock, log: 
       runDir: paths.runDir,
       cgroupName: cgroupNameOf(config),
       trashDir: paths.trash,
+      sandboxesDir: paths.sandboxes,
       epoch: generation,
       binDir: `${projectRoot()}/build/native`,
     };
