@@ -20,6 +20,8 @@ export const SDK_LIMITS = {
   callTimeoutMs: 30_000,
   /** How long the owner of a sandbox may stay silent before a data-plane call gives up: an Edge restart takes seconds. */
   outageMs: 60_000,
+  /** Who has no answer from a sandbox for this long asks whether it was lost with its Edge. */
+  lossAskMs: 2_000,
   retryFirstMs: 20,
   /** What a restart of the other side may be noticed late by. */
   retryMaxMs: 250,

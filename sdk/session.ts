@@ -7,6 +7,7 @@ import { ApiClient } from './transport/api-client.ts';
 import type { Bus } from './transport/bus.ts';
 import { type Clock, systemClock } from './transport/clock.ts';
 import { Feed } from './transport/feed.ts';
+import { Losses } from './transport/losses.ts';
 import { OpClient } from './transport/op-client.ts';
 
 export class Session {
@@ -14,6 +15,7 @@ export class Session {
   readonly bus: Bus;
   readonly clock: Clock;
   readonly api: ApiClient;
+  readonly losses: Losses;
   readonly ops: OpClient;
   readonly feed: Feed;
   /** Edge of the newest assignment seen: a first guess where the next sandbox will be. */
@@ -26,7 +28,8 @@ export class Session {
     this.project = project;
     this.clock = clock;
     this.api = new ApiClient(bus, clock, project);
-    this.ops = new OpClient(bus, clock, project);
+    this.losses = new Losses(bus, clock, this.api);
+    this.ops = new OpClient(bus, clock, project, this.losses);
     this.feed = new Feed(bus);
   }
 

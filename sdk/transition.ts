@@ -72,7 +72,11 @@ class GoalFollower {
       },
       onFailure: (error: DsecError) => this.#finish({ error }),
     };
-    this.#stop = [session.feed.follow(sandboxAddress(session.project, id), follower), session.bus.onReconnect(() => this.#wake.open('reconnected'))];
+    this.#stop = [
+      session.feed.follow(sandboxAddress(session.project, id), follower),
+      session.bus.onReconnect(() => this.#wake.open('reconnected')),
+      session.losses.onLoss(parseSandboxId(id).edge, () => this.#wake.open('reconnected')),
+    ];
   }
 
   /** Versions up to the one the sandbox has now are none of this command's. */
@@ -108,7 +112,7 @@ class GoalFollower {
     if (!view)
       return this.#finish(this.#goal.endIsGoal ? { state: null } : { error: DsecError.of('SANDBOX_NOT_FOUND', `no sandbox ${this.#id} in this project`) });
     this.#session.saw(parseSandboxId(this.#id).shard, view.streamSequence);
-    if (this.#goal.endIsGoal || this.#goal.reached(view.state, [])) return this.#judge(view.state, []);
+    if (view.lost || this.#goal.endIsGoal || this.#goal.reached(view.state, [])) return this.#judge(view.state, []);
     const { commits } = await this.#session.api.call('events', { id: this.#id, afterVersion: this.#version }, call);
     for (const commit of commits) this.#apply(commit);
   }

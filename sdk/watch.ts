@@ -7,7 +7,7 @@
  */
 import { type Commit, decodeCommit } from '#bus/envelope.ts';
 import { DsecError } from '#bus/errors.ts';
-import { type SandboxId, parseSandboxId } from '#bus/ids.ts';
+import { type EdgeName, type SandboxId, parseSandboxId } from '#bus/ids.ts';
 import { ENDED_STATUSES, SANDBOX_STATUSES, SandboxState } from '#bus/sandbox/state.ts';
 import { outFilter } from '#bus/subjects.ts';
 import { type StoredCommit, commitHistory } from './commit-history.ts';
@@ -15,6 +15,7 @@ import { SDK_LIMITS } from './limits.ts';
 import type { Session } from './session.ts';
 import type { BusMessage } from './transport/bus.ts';
 import { Latch } from './transport/latch.ts';
+import { newestStates } from './transport/states.ts';
 import { translate } from './transport/retry.ts';
 
 export type WatchOptions = {
@@ -26,12 +27,13 @@ export type WatchOptions = {
 
 export type SandboxChange = {
   /** `found`: it was there when the watch's first list was read, and this is its state then. `changed`: one commit. */
-  readonly kind: 'found' | 'changed';
+  /** `lost`: its Edge was declared lost after the commit of that version, and this is what became of it. */
+  readonly kind: 'found' | 'changed' | 'lost';
   readonly id: SandboxId;
   /** Number of the commit in the sandbox's life: without gaps from one change of it to the next. */
   readonly version: number;
   readonly state: SandboxState;
-  /** What happened; empty for `found`. */
+  /** What happened; empty for `found` and `lost`. */
   readonly events: readonly { readonly type: string; readonly [field: string]: unknown }[];
 };
 
@@ -47,6 +49,7 @@ export async function* watchSandboxes(session: Session, options: WatchOptions = 
     for (;;) {
       const next = live.take();
       if (next) yield* watch.accept(next.commit, next.sequence);
+      else if (live.hasLosses) yield* watch.losses(live.takeLosses());
       else if (live.isBehind) {
         live.beginCatchUp();
         yield* watch.catchUp();
@@ -63,6 +66,8 @@ class Watch {
   readonly #signal: AbortSignal | undefined;
   /** Newest version given, in the order of the newest change. */
   readonly #known = new Map<SandboxId, number>();
+  /** Those whose loss was given. */
+  readonly #lost = new Set<SandboxId>();
   /** Stream sequence per shard before which everything was there already. */
   #begunAt: Readonly<Record<string, number>> = {};
   /** Stream sequence per shard up to which nothing can be missing. */
@@ -84,6 +89,16 @@ class Watch {
 
   async *catchUp(): AsyncGenerator<SandboxChange> {
     for await (const { version, state } of this.#changed([])) if (version > (this.#known.get(state.id) ?? 0)) yield* this.#missing(state.id);
+  }
+
+  /** What the apiserver says of everything that this watch knows on those Edges; each loss once. */
+  async *losses(edges: ReadonlySet<EdgeName>): AsyncGenerator<SandboxChange> {
+    const ids = [...this.#known.keys()].filter((id) => edges.has(parseSandboxId(id).edge) && !this.#lost.has(id));
+    for await (const view of newestStates(this.#session, ids, { signal: this.#signal })) {
+      if (!view?.lost) continue;
+      this.#lost.add(view.state.id);
+      yield { kind: 'lost', id: view.state.id, version: view.version, state: view.state, events: [] };
+    }
   }
 
   async *accept(commit: Commit, sequence: number): AsyncGenerator<SandboxChange> {
@@ -142,6 +157,7 @@ class Watch {
     if (this.#known.size <= SDK_LIMITS.watchKnown) return;
     for (const oldest of this.#known.keys()) {
       this.#known.delete(oldest);
+      this.#lost.delete(oldest);
       break;
     }
   }
@@ -152,6 +168,7 @@ class LiveProject {
   readonly #wake = new Latch();
   readonly #stop: readonly (() => void)[];
   readonly #buffer: { readonly commit: Commit; readonly sequence: number }[] = [];
+  readonly #lostEdges = new Set<EdgeName>();
   #behind = false;
   #failure: DsecError | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -166,7 +183,17 @@ class LiveProject {
         this.#wake.open('failed');
       },
     );
-    this.#stop = [stopFeed, session.bus.onReconnect(() => this.#fallBehind())];
+    this.#stop = [stopFeed, session.bus.onReconnect(() => this.#fallBehind()), session.losses.onLoss('*', (edge) => this.#onLoss(edge))];
+  }
+
+  get hasLosses(): boolean {
+    return this.#lostEdges.size > 0;
+  }
+
+  takeLosses(): ReadonlySet<EdgeName> {
+    const edges = new Set(this.#lostEdges);
+    this.#lostEdges.clear();
+    return edges;
   }
 
   get isBehind(): boolean {
@@ -198,6 +225,11 @@ class LiveProject {
   close(): void {
     clearTimeout(this.#timer);
     for (const stop of this.#stop) stop();
+  }
+
+  #onLoss(edge: EdgeName): void {
+    this.#lostEdges.add(edge);
+    this.#wake.open('news');
   }
 
   #fallBehind(): void {

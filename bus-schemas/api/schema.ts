@@ -16,7 +16,13 @@ import { DurationMs, TimestampMs } from '../units.ts';
 const v = z.literal(1);
 
 /** A sandbox as clients see it: the state of its newest commit, and which commit that is. */
-export const SandboxView = z.object({ version: z.number().int().positive(), streamSequence: z.number().int().positive(), state: SandboxState });
+export const SandboxView = z.object({
+  version: z.number().int().positive(),
+  streamSequence: z.number().int().positive(),
+  state: SandboxState,
+  /** Its Edge was declared lost after that commit, and the state says so; no commit does, as long as the Edge is away. */
+  lost: z.boolean().default(false),
+});
 export type SandboxView = z.infer<typeof SandboxView>;
 
 /** `idleDeadlineAt` is a floor: activity after it was granted moves the end further. */

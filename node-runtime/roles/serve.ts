@@ -28,6 +28,8 @@ import { Decisions } from './apiserver/decisions.ts';
 import { createVerbs } from './apiserver/verbs.ts';
 import { type Edge, startEdge } from './edge/edge.ts';
 import { FORGETTING_LIMITS, startForgetting } from './forgetting.ts';
+import { EdgeStates } from './edge-states.ts';
+import { LostEdges } from './placement/lost-edges.ts';
 import { Placement } from './placement/placement.ts';
 import { acquire, open, step } from './scope.ts';
 import { Watcher } from './watcher/watcher.ts';
@@ -121,11 +123,16 @@ const apiserver = (config: Config, log: Log): Effect.Effect<null, unknown, Scope
       () => new Decisions(connection, jetStream.commandQueue),
       (d) => d.close(),
     );
+    const losses = yield* acquire(
+      () => EdgeStates.open({ connection, eventLog: jetStream.eventLog, log }),
+      (edges) => edges.close(),
+    );
     const catalog = new LayerCatalog(new PosixLayerStore({ dir: paths.layers }));
     const verbs = createVerbs({
       eventLog: jetStream.eventLog,
       projection,
       decisions,
+      losses,
       resolveLayer: (reference) => catalog.resolve(reference),
       defaultLimits: { ...Limits.parse(DEFAULT_LIMITS), diskMiB: config.sandboxDiskMiB as Limits['diskMiB'] },
       clock: clockWithOffset(config.clockOffsetMs),
@@ -156,6 +163,18 @@ const placement = (config: Config, log: Log): Effect.Effect<null, unknown, Scope
       (p) => p.close(),
     );
     yield* step(() => role.start());
+    yield* acquire(
+      () =>
+        LostEdges.start({
+          connection,
+          eventLog: jetStream.eventLog,
+          queue: jetStream.commandQueue,
+          clock: clockWithOffset(config.clockOffsetMs),
+          log,
+          laneCount: config.laneCount,
+        }),
+      (lost) => lost.close(),
+    );
     yield* acquire(
       () =>
         startForgetting({

@@ -77,12 +77,12 @@ export class Assembly {
     return changed;
   }
 
-  /** Returns the item when this is news of it. */
-  applySandbox(version: number, state: SandboxState, now: number): Item | undefined {
+  /** Returns the item when this is news of it. A loss is news after the commit that it follows, and has no version of its own. */
+  applySandbox(version: number, state: SandboxState, now: number, lost = false): Item | undefined {
     const item = this.#trusted ? this.items[state.index] : undefined;
     if (!item || item.outcome || state.requestId !== this.requestId || state.attempt < item.attempt) return undefined;
     if (state.id !== item.sandboxId) this.#moveTo(item, state.attempt, state.id, state.edge, now);
-    if (version <= item.version) return undefined;
+    if (lost ? version < item.version : version <= item.version) return undefined;
     item.version = version;
     item.newsAt = now;
     const outcome = outcomeOf(state);

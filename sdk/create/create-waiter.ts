@@ -7,7 +7,7 @@
 import type { ApiResponse } from '#bus/api/schema.ts';
 import type { Commit } from '#bus/envelope.ts';
 import { DsecError } from '#bus/errors.ts';
-import { type ClientKey, type RequestId, type SandboxId, parseSandboxId, requestIdFor, sandboxIdFor, shardOfRequest } from '#bus/ids.ts';
+import { type ClientKey, type EdgeName, type RequestId, type SandboxId, parseSandboxId, requestIdFor, sandboxIdFor, shardOfRequest } from '#bus/ids.ts';
 import { RequestState } from '#bus/request/schema.ts';
 import { SandboxState } from '#bus/sandbox/state.ts';
 import { requestAddress, sandboxAddress } from '#bus/subjects.ts';
@@ -76,6 +76,7 @@ class CreateWaiter {
   /** Opened by everything that the settling loop has to look at: done, failure, reconnect. */
   readonly #wake = new Latch();
   readonly #offReconnect: () => void;
+  readonly #offLoss: () => void;
   readonly #ended: Promise<void>;
   #end: () => void = () => {};
   #failure: DsecError | undefined;
@@ -95,6 +96,7 @@ class CreateWaiter {
       session.feed.follow(requestAddress(session.project, requestId), { onCommit: (commit) => this.#onRequest(commit), onFailure }),
     );
     this.#offReconnect = session.bus.onReconnect(() => this.#wake.open('reconnected'));
+    this.#offLoss = session.losses.onLoss('*', (edge) => this.#onLoss(edge));
     this.#followGuess();
   }
 
@@ -125,6 +127,7 @@ class CreateWaiter {
 
   close(): void {
     this.#offReconnect();
+    this.#offLoss();
     for (const stop of this.#following.values()) stop();
     this.#following.clear();
   }
@@ -145,6 +148,11 @@ class CreateWaiter {
       onFailure: (error: DsecError) => this.#fail(error),
     };
     this.#following.set(id, this.#session.feed.follow(sandboxAddress(this.#session.project, id), follower, this.#wide));
+  }
+
+  /** Items on that Edge are lost or go to another: both are to be asked for. */
+  #onLoss(edge: EdgeName): void {
+    if (this.assembly.pending.some((item) => item.edge === edge)) this.#wake.open('reconnected');
   }
 
   #unfollow(id: SandboxId | null): void {
@@ -178,8 +186,8 @@ class CreateWaiter {
   }
 
   /** True when this settled an item. */
-  #applySandbox(version: number, state: SandboxState): boolean {
-    const item = this.assembly.applySandbox(version, state, this.#session.clock.now());
+  #applySandbox(version: number, state: SandboxState, lost = false): boolean {
+    const item = this.assembly.applySandbox(version, state, this.#session.clock.now(), lost);
     if (!item?.outcome) return false;
     this.#settled(item);
     return true;
@@ -206,7 +214,7 @@ class CreateWaiter {
       for await (const view of newestStates(this.#session, ids, call)) {
         if (!view) continue; // assigned, and its Edge has not decided yet
         this.#session.saw(parseSandboxId(view.state.id).shard, view.streamSequence);
-        this.#applySandbox(view.version, view.state);
+        this.#applySandbox(view.version, view.state, view.lost);
       }
     } catch (thrown) {
       if (!isPassing(thrown)) throw thrown;

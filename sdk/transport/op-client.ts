@@ -8,6 +8,7 @@ import { opSubject } from '#bus/subjects.ts';
 import { SDK_LIMITS } from '../limits.ts';
 import type { Bus } from './bus.ts';
 import type { Clock } from './clock.ts';
+import type { Losses } from './losses.ts';
 import { callWithRetry } from './retry.ts';
 
 export type OpCallOptions = {
@@ -27,8 +28,10 @@ export class OpClient {
   readonly #bus: Bus;
   readonly #clock: Clock;
   readonly #project: ProjectName;
+  readonly #losses: Losses;
 
-  constructor(bus: Bus, clock: Clock, project: ProjectName) {
+  constructor(bus: Bus, clock: Clock, project: ProjectName, losses: Losses) {
+    this.#losses = losses;
     this.#bus = bus;
     this.#clock = clock;
     this.#project = project;
@@ -49,7 +52,9 @@ export class OpClient {
       signal: options.signal,
     } as const;
     const subject = opSubject(this.#project, id, op);
-    return callWithRetry(this.#clock, policy, async (timeoutMs) => readAnswer(op, await this.#bus.request(subject, frame, timeoutMs)));
+    return this.#losses.guard(id, (beforeRepeat) =>
+      callWithRetry(this.#clock, { ...policy, beforeRepeat }, async (timeoutMs) => readAnswer(op, await this.#bus.request(subject, frame, timeoutMs))),
+    );
   }
 }
 

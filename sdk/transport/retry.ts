@@ -18,6 +18,8 @@ export type CallPolicy = {
   readonly giveUpAfterMs: number;
   readonly idempotent: boolean;
   readonly signal?: AbortSignal | undefined;
+  /** Called before an attempt is repeated; what it throws ends the call. */
+  readonly beforeRepeat?: () => Promise<void>;
 };
 
 /** States of the platform that pass by themselves within seconds. */
@@ -81,6 +83,7 @@ export const callWithRetry = async <T>(clock: Clock, policy: CallPolicy, attempt
       const delayMs = backoffMs(n, clock.random());
       const repeat = mayRepeat(error, policy.idempotent, thrown instanceof DsecError) && clock.now() + delayMs < giveUpAt;
       if (!repeat) throw maybeApplied && error.outcome === 'not_applied' && passes(error) ? withOutcomeUnknown(error) : error;
+      await policy.beforeRepeat?.();
       await clock.sleep(delayMs, policy.signal);
     }
   }

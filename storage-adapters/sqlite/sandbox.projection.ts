@@ -182,7 +182,12 @@ export class SandboxProjection {
   }
 }
 
-const viewOf = ({ version, sequence, state }: Row): SandboxView => ({ version, streamSequence: sequence, state: JSON.parse(state) as SandboxState });
+const viewOf = ({ version, sequence, state }: Row): SandboxView => ({
+  version,
+  streamSequence: sequence,
+  state: JSON.parse(state) as SandboxState,
+  lost: false,
+});
 
 type Statements = ReturnType<typeof prepare>;
 const prepare = (db: Database.Database) => ({

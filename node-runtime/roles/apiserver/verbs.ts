@@ -28,12 +28,14 @@ import type { z } from 'zod';
 import type { ApiserverVerb, Caller, Verbs } from './apiserver.ts';
 import { commandDeadline, type Decisions } from './decisions.ts';
 import { APISERVER_LIMITS } from './limits.ts';
+import { answerOfLost, type Losses, pageWithLosses, statusesToAsk, viewWithLoss } from './losses.ts';
 import { type ResolveLayer, resolveSpec } from './resolve.ts';
 
 export type VerbsOptions = {
   readonly eventLog: EventLog;
   readonly projection: SandboxProjection;
   readonly decisions: Decisions;
+  readonly losses: Losses;
   readonly resolveLayer: ResolveLayer;
   /** What a sandbox gets that asks for nothing. */
   readonly defaultLimits: Limits;
@@ -121,18 +123,20 @@ const isKnown = async (o: VerbsOptions, project: ProjectName, requestId: Request
 const newest = async (o: VerbsOptions, project: ProjectName, id: SandboxId): Promise<SandboxView | null> => {
   if (!o.shards.includes(parseSandboxId(id).shard)) return null;
   const stored = await o.eventLog.last(sandboxAddress(project, id));
-  return stored ? viewOf(stored) : null;
+  return stored ? viewWithLoss(viewOf(stored), o.losses) : null;
 };
 
 const viewOf = ({ commit, sequence }: StoredCommit): SandboxView => ({
   version: commit.version,
   streamSequence: sequence,
   state: SandboxState.parse(commit.state),
+  lost: false,
 });
 
 const list = async (o: VerbsOptions, { labels, statuses, changedAfter, after, limit, atLeast }: ApiParsed<'list'>, { project }: Caller) => {
   await o.projection.waitFor(atLeast, APISERVER_LIMITS.atLeastWaitMs);
-  return withinOneMessage(o.projection.list({ project, labels, statuses, changedAfter, after, limit }));
+  const page = o.projection.list({ project, labels, statuses: statusesToAsk(statuses, o.losses), changedAfter, after, limit });
+  return withinOneMessage(pageWithLosses(page, statuses, o.losses));
 };
 
 /** A page of sandboxes with much in their labels and env ends early: what is left comes with the next one. */
@@ -151,6 +155,8 @@ const lifecycle = async (o: VerbsOptions, id: SandboxId, data: SandboxBusCommand
   const { project, principal, traceparent } = caller;
   const { shard, edge } = parseSandboxId(id);
   if (!o.shards.includes(shard)) throw DsecError.of('SANDBOX_NOT_FOUND', `there is no sandbox ${id} in project ${project}; see dsec ls`);
+  const answer = await answerOfLost(id, data, o.losses, () => newest(o, project, id));
+  if (answer) return answer;
   const commandId = messageIdOf(project, id, data.type, key ?? randomUUID());
   const envelope: CommandEnvelope = {
     v: 1,

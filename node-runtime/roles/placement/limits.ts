@@ -11,6 +11,9 @@ export const PLACEMENT_LIMITS = {
   noRoomRetries: 30,
   /** After a failed append or forward the message is given back. */
   retryMs: 250,
+  /** How often the queue of a lost Edge is looked at, and how many of its messages at a time. */
+  lostQueueMs: 2_000,
+  lostQueueBatch: 64,
   /** Request actors kept in memory; the oldest idle ones are dropped and loaded again when needed. */
   actorsMax: 4_096,
 } as const;

@@ -95,9 +95,9 @@ const program = (o: PlatformOptions, progress: (message: string) => void, ending
       (fd) => (typeof fd === 'number' ? closeSync(fd) : undefined),
     );
     const shared = { program: join(projectRoot(), 'build/dsec.mjs'), configFile, log, stderr, restartMaxMs: o.restartMaxMs ?? UP_LIMITS.restartMaxMs };
-    progress('starting apiserver and placement');
+    progress('starting apiserver, placement and watcher');
     const control = yield* acquire(
-      () => RoleChild.start({ ...shared, roles: ['apiserver', 'placement'] }),
+      () => RoleChild.start({ ...shared, roles: ['apiserver', 'placement', 'watcher'] }),
       (child) => child.stop(),
     );
     progress('starting the Edge');

@@ -1,0 +1,112 @@
+/**
+ * Takes creates back from Edges that were declared lost: what waits in a lost Edge's queue and was never admitted goes back on its
+ * lane as refused, and its request actor chooses another node. @paper §3.2
+ *
+ * Takes nothing from the queue: the Edge that comes back finds the same messages below its `fencedSequence`, and refuses them
+ * too. Both refusals carry one id and name one attempt, so the second changes nothing. Any number of placements may do this.
+ */
+import type { NatsConnection } from '@nats-io/transport-node';
+import type { EdgeState } from '#bus/edge/schema.ts';
+import { type CommandEnvelope, decodeCommand, encode } from '#bus/envelope.ts';
+import { DsecError } from '#bus/errors.ts';
+import type { EdgeName } from '#bus/ids.ts';
+import { LaunchSandboxes } from '#bus/sandbox/commands.ts';
+import { createLaneSubject, edgeCommandSubject, laneOf, sandboxAddress } from '#bus/subjects.ts';
+import { type LaunchItem, lostOnTheWay, refusalReport } from '#actors/edge/launch.ts';
+import type { Clock } from '#actors/ports/clock.ts';
+import type { CommandQueue, WaitingCommand } from '#actors/ports/command-queue.ts';
+import type { EventLog } from '#actors/ports/event-log.ts';
+import type { Log } from '../../log/log.ts';
+import { EdgeStates } from '../edge-states.ts';
+import { PLACEMENT_LIMITS } from './limits.ts';
+
+export type LostEdgesOptions = {
+  readonly connection: NatsConnection;
+  readonly eventLog: EventLog;
+  readonly queue: CommandQueue;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly laneCount: number;
+};
+
+export class LostEdges {
+  readonly #o: LostEdgesOptions;
+  /** By lost Edge: how far its queue has been read. */
+  readonly #readTo = new Map<EdgeName, number>();
+  #edges: EdgeStates | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #running = false;
+
+  private constructor(options: LostEdgesOptions) {
+    this.#o = options;
+  }
+
+  static async start(options: LostEdgesOptions): Promise<LostEdges> {
+    const lost = new LostEdges(options);
+    lost.#edges = await EdgeStates.open({ ...options, onChange: (state) => lost.#learned(state) });
+    lost.#timer = setInterval(() => void lost.#takeBack(), PLACEMENT_LIMITS.lostQueueMs);
+    return lost;
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+    this.#edges?.close();
+  }
+
+  #learned(state: EdgeState): void {
+    if (state.status === 'lost') void this.#takeBack();
+    else this.#readTo.delete(state.name);
+  }
+
+  /** Again and again while an Edge is away: a placement that was slow may still send it what it had chosen before. */
+  async #takeBack(): Promise<void> {
+    if (this.#running) return;
+    this.#running = true;
+    try {
+      for (const { name, status } of this.#edges?.all() ?? []) if (status === 'lost') await this.#takeBackFrom(name);
+    } catch (thrown) {
+      this.#o.log.warn('lost.not_taken_back', { message: (thrown as Error).message });
+    } finally {
+      this.#running = false;
+    }
+  }
+
+  async #takeBackFrom(edge: EdgeName): Promise<void> {
+    for (;;) {
+      const waiting = await this.#o.queue.waiting(edgeCommandSubject(edge, '_'), this.#readTo.get(edge) ?? 0, PLACEMENT_LIMITS.lostQueueBatch);
+      for (const command of waiting) {
+        await this.#refuse(edge, command);
+        this.#readTo.set(edge, command.sequence);
+      }
+      if (waiting.length < PLACEMENT_LIMITS.lostQueueBatch) return;
+    }
+  }
+
+  async #refuse(edge: EdgeName, { data, subject }: WaitingCommand): Promise<void> {
+    const command = readLaunch(data);
+    if (!command) return this.#o.log.warn('lost.unreadable', { subject });
+    const { envelope, batch } = command;
+    for (const item of batch.items) {
+      // One that was admitted is lost with its Edge, and its create is told so.
+      if (await this.#o.eventLog.last(sandboxAddress(envelope.project, item.sandboxId))) continue;
+      await this.#sendBack(edge, envelope, batch, item);
+    }
+  }
+
+  async #sendBack(edge: EdgeName, envelope: CommandEnvelope, batch: LaunchSandboxes, item: LaunchItem): Promise<void> {
+    const report = refusalReport(envelope, batch, item, lostOnTheWay(edge), this.#o.clock.now());
+    const outcome = await this.#o.queue.enqueue(createLaneSubject(laneOf(batch.requestId, this.#o.laneCount)), report.id, encode('refusal', report));
+    if (outcome.outcome !== 'applied') throw new DsecError(outcome.error);
+    this.#o.log.info('create.taken_back', { actorId: item.sandboxId, edge });
+  }
+}
+
+const readLaunch = (data: Uint8Array): { readonly envelope: CommandEnvelope; readonly batch: LaunchSandboxes } | undefined => {
+  try {
+    const envelope = decodeCommand(data);
+    const batch = LaunchSandboxes.safeParse(envelope.data);
+    return batch.success ? { envelope, batch: batch.data } : undefined;
+  } catch {
+    return undefined; // the Edge discards it when it is back
+  }
+};

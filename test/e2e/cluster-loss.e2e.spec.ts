@@ -1,0 +1,104 @@
+/** An Edge that is gone: its loss is declared once, callers learn it at once, what it had not admitted goes elsewhere, and it comes back fenced. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import type { EdgeName } from '#bus/ids.ts';
+import { connect, type DsecClient, DsecError, type Sandbox } from '#sdk/mod.ts';
+import { startTestCluster, type TestCluster } from '#test/helpers/cluster.ts';
+
+const LEASE_MS = 3_000;
+const PATIENCE = { timeout: 60_000, interval: 100 };
+let host: TestCluster;
+let dsec: DsecClient;
+
+const edgeOf = ({ id }: { id: string }): EdgeName => id.split('-').slice(3).join('-') as EdgeName;
+/** Both Edges have one of these. */
+const oneOnEach = async (): Promise<Map<EdgeName, Sandbox>> => {
+  const { sandboxes } = await dsec.runContainers({ image: 'small' }, { count: 8 });
+  const found = new Map(sandboxes.map((sandbox) => [edgeOf(sandbox), sandbox]));
+  expect([...found.keys()].sort()).toEqual(host.cluster.edges);
+  return found;
+};
+const refusal = async (work: Promise<unknown>): Promise<DsecError> => {
+  const outcome = await work.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  expect(outcome).toBeInstanceOf(DsecError);
+  return outcome as DsecError;
+};
+const logOf = (member: string): string => readFileSync(join(host.dir, member, 'log'), 'utf8');
+const lossesOf = (edge: string): string[] =>
+  ['watcher-1', 'watcher-2'].flatMap((w) => logOf(w).split('\n')).filter((line) => line.includes('edge.declared_lost') && line.includes(`"${edge}"`));
+const isFrozen = (edge: EdgeName): boolean => logOf(edge).includes('lease.fenced');
+
+beforeAll(async () => {
+  host = await startTestCluster({ edges: 2, overrides: { leaseMs: LEASE_MS } });
+  dsec = await connect({ contextFile: host.cluster.contextFile });
+});
+afterAll(async () => {
+  await dsec?.close();
+  await host?.close();
+});
+
+describe('an Edge whose cable is pulled', () => {
+  test('freezes, is declared lost once, and comes back as a new generation that ends what was lost', async () => {
+    const boxes = await oneOnEach();
+    const cut = 'edge-1' as EdgeName;
+    const lost = boxes.get(cut) as Sandbox;
+    const kept = boxes.get('edge-2' as EdgeName) as Sandbox;
+    const running = lost.exec(['sleep', '600']);
+    const ended = refusal(running);
+    await lost.start(['sh', '-c', 'while true; do date +%s%N > /w/tick; sleep 0.05; done']);
+    const watched: string[] = [];
+    const leave = new AbortController();
+    const watching = (async () => {
+      for await (const change of dsec.watch({ signal: leave.signal })) if (change.kind === 'lost') watched.push(change.id);
+    })().catch(() => {});
+
+    await host.cluster.setLink(cut, false);
+    await vi.waitFor(() => expect(isFrozen(cut)).toBe(true), PATIENCE);
+    const error = await ended;
+    expect(error).toMatchObject({ code: 'SANDBOX_LOST', fault: 'infra', details: { edge: cut, generation: 1 } });
+    expect((await dsec.get(lost.id)).state).toMatchObject({ status: 'failed', failure: { code: 'SANDBOX_LOST' } });
+    expect(await refusal(lost.exec(['true']))).toMatchObject({ code: 'SANDBOX_LOST' });
+    expect(await refusal(lost.extend({ ttlTotal: 600 }))).toMatchObject({ code: 'SANDBOX_LOST' });
+    expect(await lost.stop()).toMatchObject({ status: 'failed', failure: { code: 'SANDBOX_LOST' } });
+    await vi.waitFor(() => expect(watched).toContain(lost.id), PATIENCE);
+    const failed: string[] = [];
+    for await (const { id } of dsec.list({ status: 'failed' })) failed.push(id);
+    expect(failed).toContain(lost.id);
+    for await (const { id } of dsec.list({ status: 'running' })) expect(edgeOf({ id })).toBe('edge-2');
+    leave.abort();
+    await watching;
+
+    // What lives on the other node notices nothing, and new work goes there.
+    expect((await kept.exec(['true'])).ok).toBe(true);
+    await using fresh = await dsec.runContainer({ image: 'small' });
+    expect(edgeOf(fresh)).toBe('edge-2');
+
+    // Frozen means frozen: the loop in the lost sandbox has not ticked since.
+    const tick = join(host.dir, cut, 'data/sandboxes', lost.id, 'upper/w/tick');
+    const before = readFileSync(tick, 'utf8');
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect(readFileSync(tick, 'utf8')).toBe(before);
+
+    await host.cluster.setLink(cut, true);
+    await vi.waitFor(async () => expect((await dsec.get(lost.id)).state).toMatchObject({ status: 'failed' }), PATIENCE);
+    await vi.waitFor(async () => {
+      const types = [];
+      for await (const { events } of lost.events()) types.push(...events.map(({ type }) => type));
+      expect(types.at(-1)).toBe('SandboxFailed');
+    }, PATIENCE);
+    expect(logOf(cut)).toContain('edge.lost');
+    const declared = lossesOf(cut).filter((line) => line.includes('"accepted"'));
+    expect(declared).toHaveLength(1);
+    // It takes new sandboxes, and what it had before is gone from the node.
+    await vi.waitFor(async () => {
+      const { sandboxes } = await dsec.runContainers({ image: 'small' }, { count: 8 });
+      await Promise.all(sandboxes.map((sandbox) => sandbox.stop()));
+      expect(new Set(sandboxes.map(edgeOf))).toContain(cut);
+    }, PATIENCE);
+    await Promise.all([...boxes.values()].map((box) => box.stop()));
+  });
+});
