@@ -293,5 +293,27 @@ export const commandQueueContract = (name: string, factory: CommandQueueFactory)
       await put('three', 'four');
       await until(() => expect(done).toEqual(['one', 'two', 'one', 'two', 'three', 'four']));
     });
+
+    test('who only looks sees what waits on a subject, in order, and takes nothing of it', async () => {
+      const before = await queue.lastSequence();
+      const sequences = await put('w1', 'w2');
+      await put('other');
+      const repeated = await queue.enqueue(subjectOf('w1'), `alpha:${testNumber}:w1-again`, Buffer.from('again'));
+      expect(repeated).toMatchObject({ outcome: 'applied' });
+      const seen = await queue.waiting(subjectOf('w1'), before, 10);
+      expect(seen.map(({ subject, data }) => `${subject} ${Buffer.from(data)}`)).toEqual([`${subjectOf('w1')} w1`, `${subjectOf('w1')} again`]);
+      expect(seen[0]?.sequence).toBe(sequences[0]);
+      expect(await queue.waiting(subjectOf('w1'), before, 1)).toHaveLength(1);
+      expect(await queue.waiting(subjectOf('w1'), seen[1]?.sequence ?? 0, 10)).toEqual([]);
+      expect(await queue.lastSequence()).toBe(seen[1]?.sequence);
+
+      const taken: string[] = [];
+      await consume((delivery) => {
+        taken.push(Buffer.from(delivery.data).toString());
+        delivery.ack();
+      });
+      await vi.waitFor(() => expect(taken).toEqual(expect.arrayContaining(['w1', 'w2', 'other', 'again'])), PATIENCE);
+      await vi.waitFor(async () => expect(await queue.waiting(subjectOf('w1'), before, 10)).toEqual([]), PATIENCE);
+    });
   });
 };
