@@ -51,6 +51,7 @@ export const ERRORS = {
   CWD_NOT_FOUND: row('agent', 'never', 'not_applied', 404, 5),
   COMMAND_NOT_FOUND: row('agent', 'never', 'not_applied', 404, 127),
   COMMAND_NOT_EXECUTABLE: row('agent', 'never', 'not_applied', 400, 126),
+  SNAPSHOT_NOT_FOUND: row('agent', 'never', 'not_applied', 404, 5),
   FILE_NOT_FOUND: row('agent', 'never', 'not_applied', 404, 5),
   OUTPUT_EXPIRED: row('policy', 'never', 'not_applied', 410, 5),
   // what a file is, or is not
@@ -70,6 +71,7 @@ export const ERRORS = {
   CONNECTION_BROKEN: row('environment', 'later', 'unknown', 502, 9),
   FILE_SESSION_LOST: row('infra', 'later', 'unknown', 410, 10),
   FILE_FAILED: row('environment', 'never', 'unknown', 500, 9),
+  UNPORTABLE_FILE: row('agent', 'never', 'not_applied', 409, 6),
   // what state it is in
   PORT_CLOSED: row('agent', 'later', 'not_applied', 502, 6),
   INVALID_STATE: row('agent', 'never', 'not_applied', 409, 6),

@@ -78,6 +78,14 @@ export const ImageName = z
   .brand<'ImageName'>();
 export type ImageName = z.infer<typeof ImageName>;
 
+/** What a snapshot is called; its own within a project. Also one component of an image name. */
+export const SnapshotId = z
+  .string()
+  .max(ID_LIMITS.snapshotIdLength)
+  .regex(/^[a-z0-9][a-z0-9._-]*$/, 'a snapshot id is lower-case letters, digits, ".", "_" and "-", and begins with a letter or a digit')
+  .brand<'SnapshotId'>();
+export type SnapshotId = z.infer<typeof SnapshotId>;
+
 const hex = (length: number, ...parts: readonly (string | number)[]): string => createHash('sha256').update(parts.join('\0')).digest('hex').slice(0, length);
 
 /** The shard of a new actor: spread by hash over `shardCount` (1…36) streams. */

@@ -6,6 +6,7 @@ export const ID_LIMITS = {
   sandboxIdLength: 70,
   clientKeyLength: 200,
   imageNameLength: 200,
+  snapshotIdLength: 64,
 } as const;
 
 export const WIRE_LIMITS = {
@@ -54,6 +55,19 @@ export const SPEC_LIMITS = {
   lifeMsMin: 1_000,
   /** One week: longer lives are re-created from a snapshot. */
   lifeMsMax: 7 * 24 * 3_600_000,
+} as const;
+
+export const SNAPSHOT_LIMITS = {
+  /** packer/limits.h: what one scrub may hold. */
+  rules: 256,
+  ruleBytes: 1_024,
+  ruleParts: 32,
+  /** Removed paths told one by one: they travel in one commit. */
+  removedTold: 100,
+  /** Layers of one stack: launcher/limits.h. */
+  stackLayers: 64,
+  /** Snapshots of one page of a list. */
+  page: 500,
 } as const;
 
 export const KEY_LIMITS = {

@@ -1,6 +1,7 @@
 /** The client: connects to a platform and makes, finds and lists sandboxes of one project. @paper §2.1 */
 import { invalid } from '#bus/envelope.ts';
-import { SandboxId } from '#bus/ids.ts';
+import { SandboxId, SnapshotId } from '#bus/ids.ts';
+import type { SnapshotView } from '#bus/sandbox/snapshot.ts';
 import type { SandboxStatus } from '#bus/sandbox/state.ts';
 import { type ContextOptions, resolveContext } from './context.ts';
 import { type GroupOptions, runMany, runOne } from './create/run.ts';
@@ -10,6 +11,7 @@ import { SDK_LIMITS } from './limits.ts';
 import type { RunOptions, WaitOptions } from './run-options.ts';
 import { Sandbox } from './sandbox.ts';
 import { Session } from './session.ts';
+import { listSnapshots } from './snapshot.ts';
 import { connectBus } from './transport/nats-bus.ts';
 import { type SandboxChange, type WatchOptions, watchSandboxes } from './watch.ts';
 
@@ -98,6 +100,18 @@ export class DsecClient {
   /** Every change of the project's sandboxes from now on, each once; begins with those that are there. */
   watch(options: WatchOptions = {}): AsyncGenerator<SandboxChange> {
     return watchSandboxes(this.#session, options);
+  }
+
+  /** The project's snapshots in the order of their ids, or those of one sandbox. */
+  snapshots(options: { readonly sandboxId?: string | undefined } = {}): AsyncGenerator<SnapshotView> {
+    return listSnapshots(this.#session, options);
+  }
+
+  /** Takes a snapshot's name away; sandboxes that stand on it go on. False when there was none. */
+  async deleteSnapshot(id: string): Promise<boolean> {
+    const parsed = SnapshotId.safeParse(id);
+    if (!parsed.success) throw invalid('INVALID_ARGUMENT', 'snapshot', parsed.error);
+    return (await this.#session.api.call('deleteSnapshot', { snapshotId: parsed.data })).deleted;
   }
 
   /** Ends the connection; sandboxes and their commands go on. */

@@ -6,6 +6,8 @@ export type { RunOptions, WaitOptions } from './run-options.ts';
 export type { GroupOptions } from './create/run.ts';
 export { Group, type GroupItem, type GroupProgress } from './group.ts';
 export { Sandbox, type ShellOptions } from './sandbox.ts';
+export type { Snapshot, SnapshotOptions } from './snapshot.ts';
+export type { SnapshotFacts, SnapshotView } from '#bus/sandbox/snapshot.ts';
 export type { SettleOptions } from './transition.ts';
 export type { HistoryOptions, StoredCommit } from './commit-history.ts';
 export { Command } from './exec/command.ts';

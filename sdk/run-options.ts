@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { invalid } from '#bus/envelope.ts';
 import { DsecError } from '#bus/errors.ts';
-import { ClientKey, ImageName, LayerDigest } from '#bus/ids.ts';
+import { ClientKey, ImageName, LayerDigest, SnapshotId } from '#bus/ids.ts';
 import { EXEC_LIMITS, SPEC_LIMITS, WIRE_LIMITS } from '#bus/limits.ts';
 import { Backend, Env, InitUser, Labels, NetworkRules, type SandboxRequest } from '#bus/sandbox/spec.ts';
 import { SDK_LIMITS } from './limits.ts';
@@ -21,8 +21,8 @@ const between = (what: string, min: number, max: number) =>
 const seconds = between('seconds', SPEC_LIMITS.lifeMsMin / 1_000, SPEC_LIMITS.lifeMsMax / 1_000);
 
 const RunOptionsSchema = z.strictObject({
-  /** Base layer: a name in the platform's store, or a digest. */
-  image: layer,
+  /** Base layer, by a name of the platform's store or a digest; or a snapshot of the project, with all it stands on. */
+  image: z.union([layer, z.strictObject({ snapshot: SnapshotId })], 'must be an image, by name or digest, or {snapshot: id}'),
   /** Layers above the base, lowest first. */
   workspaces: z.array(layer).max(SPEC_LIMITS.workspaces).optional(),
   /** Layers above the workspaces, lowest first. */
@@ -64,7 +64,9 @@ const RunOptionsSchema = z.strictObject({
   key: ClientKey.optional(),
 });
 /** What `runContainer` takes. Unknown fields are refused, not ignored. */
-export type RunOptions = { [K in keyof z.input<typeof RunOptionsSchema>]: z.input<typeof RunOptionsSchema>[K] | undefined } & { image: string };
+export type RunOptions = { [K in keyof z.input<typeof RunOptionsSchema>]: z.input<typeof RunOptionsSchema>[K] | undefined } & {
+  image: string | { readonly snapshot: string };
+};
 
 export type Order = { readonly spec: z.input<typeof SandboxRequest>; readonly key: ClientKey | undefined };
 

@@ -14,12 +14,12 @@ import { Command, runCommand, startCommand } from './exec/command.ts';
 import { type ExecOptions, type StartOptions, execOrder, startOrder } from './exec/exec-options.ts';
 import type { ExecResult } from './exec/exec-result.ts';
 import { SandboxFiles } from './files/sandbox-files.ts';
-import type { WaitOptions } from './run-options.ts';
 import { type FetchInit, fetchInside } from './ports/fetch.ts';
 import { PortConnection } from './ports/port-connection.ts';
 import type { Session } from './session.ts';
 import { SHELL_ARGV } from './shell/script.ts';
 import { Shell } from './shell/shell.ts';
+import { type Snapshot, type SnapshotOptions, takeSnapshot } from './snapshot.ts';
 import { type Goal, type SettleOptions, commandAndSettle } from './transition.ts';
 import { randomKey } from './transport/clock.ts';
 
@@ -136,15 +136,15 @@ export class Sandbox {
     await this.#settle({ verb: 'resume', reached: (state) => state.status === 'running', endIsGoal: false }, options);
   }
 
-  /** Makes a layer of what the sandbox has written. The same id names the same snapshot. @paper §6.1 */
-  async snapshot(options: WaitOptions & { readonly snapshotId?: string | undefined } = {}): Promise<{ readonly snapshotId: string; readonly layer: string }> {
-    const snapshotId = options.snapshotId ?? randomKey();
-    const goal: Goal = { verb: 'snapshot', reached: (_, events) => events.some((event) => event.type === 'SandboxSnapshotted'), endIsGoal: false };
-    const send = (): Promise<Decision> => this.#session.api.call('snapshot', { id: this.id, snapshotId, key: snapshotId as ClientKey }, options);
-    const state = await commandAndSettle(this.#session, this.id, goal, send, options);
-    const layer = state?.snapshots.at(-1);
-    if (!layer) throw DsecError.of('INTERNAL', `snapshot ${snapshotId} of ${this.id} is recorded without a layer`);
-    return { snapshotId, layer };
+  /**
+   * Makes a layer of what the sandbox has written; it stands still for a moment and goes on. The same id names the same snapshot, in
+   * the whole project. New sandboxes start from it with `image: {snapshot: id}`. @paper §6.1
+   *
+   * UNPORTABLE_FILE names what cannot be kept as it is, NO_SPACE and INVALID_STATE leave everything as it was, KEY_CONFLICT says
+   * that the id is another sandbox's.
+   */
+  async snapshot(options: SnapshotOptions = {}): Promise<Snapshot> {
+    return takeSnapshot(this.#session, this.id, options);
   }
 
   /**

@@ -55,7 +55,7 @@ const full = (message: string, dimension: string, free: number): WireError =>
   wireError('NODE_FULL', `${message}, or try again later`, { details: { dimension, free } });
 
 /** The first command of an admitted sandbox. */
-export const createOf = ({ requestId, spec }: LaunchSandboxes, { index, attempt }: LaunchItem, slot: number, generation: number): SandboxCommand => ({
+export const createOf = ({ requestId, spec, forkedFrom }: LaunchSandboxes, { index, attempt }: LaunchItem, slot: number, generation: number): SandboxCommand => ({
   type: 'CreateSandbox',
   requestId,
   index,
@@ -64,6 +64,7 @@ export const createOf = ({ requestId, spec }: LaunchSandboxes, { index, attempt 
   slot,
   generation,
   layersLocal: true,
+  ...(forkedFrom ? { forkedFrom } : {}),
 });
 
 /** Command id of an item's create: the same for every delivery of the batch that carries it. */

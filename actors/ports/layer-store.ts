@@ -9,7 +9,8 @@
  */
 import type { Readable } from 'node:stream';
 import { z } from 'zod';
-import { ImageName, LayerDigest } from '#bus/ids.ts';
+import { ImageName, LayerDigest, SandboxId } from '#bus/ids.ts';
+import { SnapshotFacts } from '#bus/sandbox/snapshot.ts';
 import { TimestampMs } from '#bus/units.ts';
 
 /** Place in a sandbox's stack: base lowest, then workspaces, then toolkits. */
@@ -27,6 +28,10 @@ export const ImageRecord = z.object({
   sizeBytes: z.number().int().nonnegative(),
   createdAt: TimestampMs,
   source: z.string().max(1_000),
+  /** Layers that this one was made on, lowest first: the name stands for the whole stack. */
+  below: z.array(LayerDigest).optional(),
+  /** Where it comes from, when it is a snapshot. */
+  snapshot: z.object({ sandboxId: SandboxId, facts: SnapshotFacts }).optional(),
 });
 export type ImageRecord = z.infer<typeof ImageRecord>;
 
@@ -55,6 +60,8 @@ export interface LayerStore {
   /** The image's bytes. LAYER_NOT_FOUND. */
   read(digest: LayerDigest): Promise<Readable>;
   list(): Promise<LayerInfo[]>;
+  /** As if it were put again: whoever is about to refer to it keeps it from garbage collection. False when the store does not hold it. */
+  renew(digest: LayerDigest): Promise<boolean>;
   /** Removes one layer, unless it was put at or after `storedBefore`. Names that point at it are the caller's concern. */
   delete(digest: LayerDigest, options?: { readonly storedBefore?: TimestampMs }): Promise<DeleteOutcome>;
   /** Reads the whole layer and compares. */

@@ -5,8 +5,11 @@
  * `DsecError` whose `retry` is `never`; anything else is tried again until the state's deadline passes.
  */
 import type { WireError } from '#bus/errors.ts';
-import type { SandboxId } from '#bus/ids.ts';
+import type { LayerDigest, SandboxId, SnapshotId } from '#bus/ids.ts';
+import type { ScrubRules, SnapshotFacts } from '#bus/sandbox/snapshot.ts';
 import type { SandboxState } from '#bus/sandbox/state.ts';
+
+export type SnapshotOrder = { readonly snapshotId: SnapshotId; readonly scrub: ScrubRules };
 
 export interface SandboxBackend {
   /** Brings the sandbox to life; answers with its first process when it can take commands. */
@@ -17,8 +20,8 @@ export interface SandboxBackend {
   ensureDestroyed(sandbox: SandboxState): Promise<void>;
   ensurePaused(sandbox: SandboxState): Promise<void>;
   ensureResumed(sandbox: SandboxState): Promise<void>;
-  /** Saves the writable layer; answers with the new layer's digest. */
-  ensureSnapshot(sandbox: SandboxState, snapshotId: string): Promise<{ readonly layer: string }>;
+  /** Saves the writable layer under the snapshot's name, once; answers with the new layer's digest. The sandbox goes on as it was. */
+  ensureSnapshot(sandbox: SandboxState, order: SnapshotOrder): Promise<{ readonly layer: LayerDigest; readonly facts: SnapshotFacts }>;
   /** What the kernel really has, whatever the log says. */
   present(): Promise<SandboxId[]>;
   /** Ends what no log knows: left by a crash between two steps. */

@@ -32,7 +32,7 @@ export const decideRequest = (state: RequestState | null, command: RequestComman
 };
 
 const place = (command: Place, at: TimestampMs): RequestDecision => {
-  const { requestId, project, key, bodyHash, count, spec, deadlineAt, choices, quota } = command;
+  const { requestId, project, key, bodyHash, count, spec, forkedFrom, deadlineAt, choices, quota } = command;
   if (!RequestIdSchema.safeParse(requestId).success || count < 1 || choices.length !== count)
     return reject(
       wireError('INVALID_ARGUMENT', `request ${requestId} asks for ${count} sandboxes and has ${choices.length} choices; placement must give one each`),
@@ -47,6 +47,7 @@ const place = (command: Place, at: TimestampMs): RequestDecision => {
     bodyHash,
     count,
     spec,
+    forkedFrom,
     deadlineAt,
     keyExpiresAt,
     quotaLease: quota?.lease ?? null,

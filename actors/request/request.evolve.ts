@@ -6,9 +6,9 @@ const UNPLACED: RequestItem = { sandboxId: null, edge: null, attempt: 0, refused
 export const evolveRequest = (state: RequestState | null, event: RequestEvent): RequestState => {
   if (event.type === 'RequestAccepted') {
     if (state) throw new Error(`request ${state.id}: accepted twice`);
-    const { id, project, key, bodyHash, spec, at, deadlineAt, keyExpiresAt, quotaLease, count } = event;
+    const { id, project, key, bodyHash, spec, forkedFrom, at, deadlineAt, keyExpiresAt, quotaLease, count } = event;
     const items = Array.from({ length: count }, () => UNPLACED);
-    return { id, project, key, bodyHash, spec, createdAt: at, deadlineAt, keyExpiresAt, quotaLease, items };
+    return { id, project, key, bodyHash, spec, forkedFrom, createdAt: at, deadlineAt, keyExpiresAt, quotaLease, items };
   }
   if (!state) throw new Error(`request: ${event.type} before RequestAccepted`);
   const items = [...state.items];

@@ -21,6 +21,8 @@ import {
   remove,
   RUNNING_MS,
   sandboxId,
+  snapshotOf,
+  snapshotted,
   spec,
   started,
   stop,
@@ -43,7 +45,7 @@ const running = [create, started] as const;
 const pause: SandboxCommand = { type: 'PauseSandbox' };
 const paused: SandboxCommand = { type: 'ReportPaused' };
 const resume: SandboxCommand = { type: 'ResumeSandbox' };
-const snapshot: SandboxCommand = { type: 'SnapshotSandbox', snapshotId: 's1' };
+const snapshot = snapshotOf('s1');
 const notSupported = wireError('NOT_SUPPORTED', 'this backend cannot do it yet');
 const stateOf = (g: ReturnType<typeof given>) => {
   if (!g.state) throw new Error('no state');
@@ -245,8 +247,8 @@ describe('pause, resume, snapshot', () => {
   });
 
   test('a snapshot returns to where it began and is made once per id', () => {
-    const made: SandboxCommand = { type: 'ReportSnapshotted', layer: `sha256:${'a'.repeat(64)}` };
-    expect(given(...running, snapshot, made).state).toMatchObject({ status: 'running', snapshots: [`sha256:${'a'.repeat(64)}`], snapshotId: 's1' });
+    const made: SandboxCommand = snapshotted('a');
+    expect(given(...running, snapshot, made).state).toMatchObject({ status: 'running', snapshots: [{ id: 's1', layer: `sha256:${'a'.repeat(64)}` }], snapshotId: 's1' });
     expect(given(...running, pause, paused, snapshot, made).state).toMatchObject({ status: 'paused' });
     given(...running, snapshot)
       .when(snapshot, T0 + 9_000)
@@ -255,17 +257,17 @@ describe('pause, resume, snapshot', () => {
       .when(snapshot, T0 + 9_000)
       .thenIgnored(/has been made/);
     given(...running, snapshot)
-      .when({ type: 'SnapshotSandbox', snapshotId: 's2' }, T0 + 9_000)
+      .when(snapshotOf('s2'), T0 + 9_000)
       .thenRejected('INVALID_STATE', /snapshotting/);
   });
 
   test('a sandbox keeps a bounded number of snapshots', () => {
     const rounds = Array.from({ length: SANDBOX_LIMITS.snapshots }, (_, i): SandboxCommand[] => [
-      { type: 'SnapshotSandbox', snapshotId: `s${i}` },
-      { type: 'ReportSnapshotted', layer: `sha256:${String(i).padStart(64, '0')}` },
+      snapshotOf(`s${i}`),
+      snapshotted(String(i % 10)),
     ]);
     given(...running, ...rounds.flat())
-      .when({ type: 'SnapshotSandbox', snapshotId: 'more' }, T0 + 900_000)
+      .when(snapshotOf('more'), T0 + 900_000)
       .thenRejected('LIMIT_OUT_OF_RANGE', /snapshots/);
   });
 });
@@ -404,7 +406,7 @@ describe('lives', () => {
   });
 
   test('a long snapshot does not use up the idle life', () => {
-    const made: SandboxCommand = { type: 'ReportSnapshotted', layer: `sha256:${'a'.repeat(64)}` };
+    const made: SandboxCommand = snapshotted('a');
     expect(given(...running, snapshot, made).state?.idleDeadlineAt).toBe(T0 + 3_000 + IDLE_MS);
   });
 

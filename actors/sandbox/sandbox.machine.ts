@@ -40,6 +40,7 @@ const contextOf = (e: Admitted): SandboxContext => ({
   memoryGivenBackMiB: null,
   returnTo: null,
   snapshotId: null,
+  snapshotScrub: [],
   snapshots: [],
   stopReason: null,
   forget: false,
@@ -100,14 +101,15 @@ export const sandboxMachine = setup({
     }),
     beginSnapshot: assign(({ event }, params: { from: 'running' | 'paused' }) => {
       assertEvent(event, 'SandboxSnapshotting');
-      return { returnTo: params.from, snapshotId: event.snapshotId, transitionDeadlineAt: event.deadlineAt };
+      const { snapshotId, scrub } = event;
+      return { returnTo: params.from, snapshotId, snapshotScrub: scrub, transitionDeadlineAt: event.deadlineAt };
     }),
     keepSnapshot: assign(({ context, event }) => {
       assertEvent(event, 'SandboxSnapshotted');
-      const snapshots = [...context.snapshots, event.layer];
-      return { snapshots, returnTo: null, transitionDeadlineAt: null, ...idleRenewed(context, event.at) };
+      const snapshots = [...context.snapshots, { id: event.snapshotId, layer: event.layer, at: event.at }];
+      return { snapshots, snapshotScrub: [], returnTo: null, transitionDeadlineAt: null, ...idleRenewed(context, event.at) };
     }),
-    dropSnapshot: assign({ snapshotId: null, returnTo: null }),
+    dropSnapshot: assign({ snapshotId: null, snapshotScrub: [], returnTo: null }),
     goBack: assign(({ context, event }) => {
       assertEvent(event, 'SandboxTransitionFailed');
       return { transitionDeadlineAt: null, ...idleRenewed(context, event.at) };

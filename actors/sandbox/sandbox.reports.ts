@@ -35,7 +35,9 @@ export const decideReport = (state: SandboxState, report: SandboxReport, at: Tim
     case 'ReportResumed':
       return status === 'resuming' ? accept({ type: 'SandboxResumed', at, ...livesFrom(state, at) }) : late(report, status);
     case 'ReportSnapshotted':
-      return status === 'snapshotting' ? accept({ type: 'SandboxSnapshotted', at, layer: report.layer }) : late(report, status);
+      return state.status === 'snapshotting' && state.snapshotId !== null
+        ? accept({ type: 'SandboxSnapshotted', at, snapshotId: state.snapshotId, layer: report.layer, facts: report.facts })
+        : late(report, status);
     case 'ReportTransitionFailed':
       return isReversible(status) ? accept({ type: 'SandboxTransitionFailed', at, error: report.error }) : late(report, status);
     case 'DeadlinePassed':

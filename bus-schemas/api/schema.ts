@@ -6,9 +6,10 @@ import { z } from 'zod';
 import { WireError } from '../errors.ts';
 import { JOB_API } from './jobs.ts';
 import { Commit } from '../envelope.ts';
-import { ClientKey, RequestId, SandboxId, Shard } from '../ids.ts';
-import { WIRE_LIMITS } from '../limits.ts';
+import { ClientKey, RequestId, SandboxId, Shard, SnapshotId } from '../ids.ts';
+import { SNAPSHOT_LIMITS, WIRE_LIMITS } from '../limits.ts';
 import { RequestState } from '../request/schema.ts';
+import { ScrubRules, SnapshotView } from '../sandbox/snapshot.ts';
 import { SandboxRequest } from '../sandbox/spec.ts';
 import { SandboxState, SandboxStatus } from '../sandbox/state.ts';
 import { DurationMs, TimestampMs } from '../units.ts';
@@ -101,7 +102,15 @@ export const API = {
   delete: { request: one.extend({ key }), response: Decision },
   pause: { request: one.extend({ key }), response: Decision },
   resume: { request: one.extend({ key }), response: Decision },
-  snapshot: { request: one.extend({ key, snapshotId: z.string().min(1).max(64) }), response: Decision },
+  /** Named within the project: the same id names the same snapshot, of one sandbox. */
+  snapshot: { request: one.extend({ key, snapshotId: SnapshotId, scrub: ScrubRules.default([]) }), response: Decision },
+  /** The project's snapshots, by id. */
+  snapshots: {
+    request: z.strictObject({ v, sandboxId: SandboxId.optional(), snapshotId: SnapshotId.optional(), after: z.string().optional(), limit: z.number().int().min(1).max(SNAPSHOT_LIMITS.page).default(100) }),
+    response: z.object({ snapshots: z.array(SnapshotView), next: z.string().nullable() }),
+  },
+  /** Takes a snapshot's name away; its layers go when nothing stands on them. */
+  deleteSnapshot: { request: z.strictObject({ v, snapshotId: SnapshotId, key }), response: z.object({ deleted: z.boolean() }) },
   extend: {
     request: one.extend({
       key,

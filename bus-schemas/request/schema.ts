@@ -20,6 +20,9 @@ export type Assignment = z.infer<typeof Assignment>;
 
 const count = z.number().int().min(1).max(WIRE_LIMITS.maxCreatesPerMessage);
 
+/** The sandbox whose snapshot it starts from. */
+const forkedFrom = SandboxId.nullable().default(null);
+
 /** Published by the apiserver on a create lane. One spec for `count` items: a group shares it (@paper §4). */
 export const PlaceSandboxes = z.object({
   type: z.literal('PlaceSandboxes'),
@@ -29,6 +32,7 @@ export const PlaceSandboxes = z.object({
   bodyHash: z.string(),
   count,
   spec: SandboxSpec,
+  forkedFrom,
   /** After this nothing is placed any more. */
   deadlineAt: TimestampMs,
 });
@@ -67,6 +71,7 @@ export const RequestEvent = z.discriminatedUnion('type', [
     bodyHash: z.string(),
     count,
     spec: SandboxSpec,
+    forkedFrom,
     deadlineAt: TimestampMs,
     keyExpiresAt: TimestampMs,
     /** What its sandboxes are spent from; null where nothing is reserved. */
@@ -93,6 +98,7 @@ export const RequestState = z.object({
   key: ClientKey,
   bodyHash: z.string(),
   spec: SandboxSpec,
+  forkedFrom,
   createdAt: TimestampMs,
   deadlineAt: TimestampMs,
   keyExpiresAt: TimestampMs,

@@ -3,11 +3,12 @@
  * Edge's own effects and deadlines and never travel on the bus.
  */
 import { z } from 'zod';
-import { RequestId, SandboxId } from '../ids.ts';
+import { LayerDigest, RequestId, SandboxId, SnapshotId } from '../ids.ts';
 import { WIRE_LIMITS } from '../limits.ts';
 import { WireError } from '../errors.ts';
 import { DurationMs, TimestampMs } from '../units.ts';
 import { DeadlineKind, StopReason } from './state.ts';
+import { NO_FACTS, ScrubRules, SnapshotFacts } from './snapshot.ts';
 import { SandboxSpec } from './spec.ts';
 
 /**
@@ -33,7 +34,12 @@ export const StopSandbox = z.object({ type: z.literal('StopSandbox'), reason: As
 export const DeleteSandbox = z.object({ type: z.literal('DeleteSandbox') });
 export const PauseSandbox = z.object({ type: z.literal('PauseSandbox') });
 export const ResumeSandbox = z.object({ type: z.literal('ResumeSandbox') });
-export const SnapshotSandbox = z.object({ type: z.literal('SnapshotSandbox'), snapshotId: z.string().min(1).max(64) });
+export const SnapshotSandbox = z.object({
+  type: z.literal('SnapshotSandbox'),
+  snapshotId: SnapshotId,
+  /** What the snapshot must not carry. */
+  scrub: ScrubRules.default([]),
+});
 /**
  * Sets new lives, counted from the moment of the decision; shorter ones are allowed, but never below the least life.
  * Each is absolute once granted; the version rises by one. Null: no such limit any more.
@@ -58,7 +64,11 @@ export const ReportDestroyed = z.object({ type: z.literal('ReportDestroyed') });
 /** `memoryGivenBackMiB`: null when giving it back goes on. */
 export const ReportPaused = z.object({ type: z.literal('ReportPaused'), memoryGivenBackMiB: z.number().int().nonnegative().nullable().optional() });
 export const ReportResumed = z.object({ type: z.literal('ReportResumed') });
-export const ReportSnapshotted = z.object({ type: z.literal('ReportSnapshotted'), layer: z.string() });
+export const ReportSnapshotted = z.object({
+  type: z.literal('ReportSnapshotted'),
+  layer: LayerDigest,
+  facts: SnapshotFacts.default(NO_FACTS),
+});
 /** A pause, resume or snapshot effect could not be done; the sandbox goes back to where it was. */
 export const ReportTransitionFailed = z.object({ type: z.literal('ReportTransitionFailed'), error: WireError });
 /**
@@ -103,6 +113,7 @@ export const LaunchSandboxes = z.object({
   type: z.literal('LaunchSandboxes'),
   requestId: RequestId,
   spec: SandboxSpec,
+  forkedFrom: SandboxId.nullable().default(null),
   items: z
     .array(z.object({ sandboxId: SandboxId, index: z.number().int().nonnegative(), attempt: z.number().int().nonnegative() }))
     .min(1)

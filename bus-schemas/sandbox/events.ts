@@ -1,8 +1,9 @@
 /** Events of the sandbox actor: the only things that change its state. */
 import { z } from 'zod';
-import { EdgeName, ProjectName, RequestId, SandboxId } from '../ids.ts';
+import { EdgeName, LayerDigest, ProjectName, RequestId, SandboxId, SnapshotId } from '../ids.ts';
 import { WireError } from '../errors.ts';
 import { TimestampMs } from '../units.ts';
+import { NO_FACTS, ScrubRules, SnapshotFacts } from './snapshot.ts';
 import { SandboxSpec } from './spec.ts';
 import { PauseReason, StopReason } from './state.ts';
 
@@ -47,8 +48,14 @@ export const SandboxPaused = z.object({
 });
 export const SandboxResuming = z.object({ type: z.literal('SandboxResuming'), ...transitional });
 export const SandboxResumed = z.object({ type: z.literal('SandboxResumed'), at, ...running });
-export const SandboxSnapshotting = z.object({ type: z.literal('SandboxSnapshotting'), snapshotId: z.string(), ...transitional });
-export const SandboxSnapshotted = z.object({ type: z.literal('SandboxSnapshotted'), at, layer: z.string() });
+export const SandboxSnapshotting = z.object({ type: z.literal('SandboxSnapshotting'), snapshotId: SnapshotId, scrub: ScrubRules.default([]), ...transitional });
+export const SandboxSnapshotted = z.object({
+  type: z.literal('SandboxSnapshotted'),
+  at,
+  snapshotId: SnapshotId,
+  layer: LayerDigest,
+  facts: SnapshotFacts.default(NO_FACTS),
+});
 /** A pause, resume or snapshot did not happen; the sandbox is again what it was before. */
 export const SandboxTransitionFailed = z.object({ type: z.literal('SandboxTransitionFailed'), at, error: WireError });
 export const SandboxLivesExtended = z.object({

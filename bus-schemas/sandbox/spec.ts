@@ -3,7 +3,7 @@
  * @paper §2.1 §2.3
  */
 import { z } from 'zod';
-import { ImageName, LayerDigest } from '../ids.ts';
+import { ImageName, LayerDigest, SnapshotId } from '../ids.ts';
 import { EXEC_LIMITS, SPEC_LIMITS } from '../limits.ts';
 import { CpuMillis, DurationMs, MiB } from '../units.ts';
 
@@ -114,7 +114,8 @@ export type NetworkRules = z.infer<typeof NetworkRules>;
 /** What a client sends for each sandbox. Names are resolved by the apiserver. Unknown fields are refused, not ignored. */
 export const SandboxRequest = z.strictObject({
   backend: Backend.default('container'),
-  image: z.union([LayerDigest, ImageName]),
+  /** A base layer, or the whole stack of a snapshot of the project. */
+  image: z.union([LayerDigest, ImageName, z.strictObject({ snapshot: SnapshotId })]),
   workspaces: z
     .array(z.union([LayerDigest, ImageName]))
     .max(SPEC_LIMITS.workspaces)

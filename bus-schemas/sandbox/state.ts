@@ -1,8 +1,9 @@
 /** The sandbox actor's state as it is carried in every commit. */
 import { z } from 'zod';
-import { EdgeName, ProjectName, RequestId, SandboxId } from '../ids.ts';
+import { EdgeName, ProjectName, RequestId, SandboxId, SnapshotId } from '../ids.ts';
 import { WireError } from '../errors.ts';
 import { TimestampMs } from '../units.ts';
+import { ScrubRules, SnapshotMade } from './snapshot.ts';
 import { SandboxSpec } from './spec.ts';
 
 export const SANDBOX_STATUSES = [
@@ -74,9 +75,11 @@ export const SandboxState = z.object({
   /** Where a snapshot in progress returns to. */
   returnTo: z.enum(['running', 'paused']).nullable(),
   /** The snapshot in progress, or the newest that succeeded: asking for it again changes nothing. */
-  snapshotId: z.string().nullable(),
-  /** Layers made from this sandbox, newest last. */
-  snapshots: z.array(z.string()),
+  snapshotId: SnapshotId.nullable(),
+  /** What the snapshot in progress must not carry. */
+  snapshotScrub: ScrubRules.default([]),
+  /** Snapshots made from this sandbox, newest last. */
+  snapshots: z.array(SnapshotMade),
   stopReason: StopReason.nullable(),
   forget: z.boolean(),
   failure: WireError.nullable(),

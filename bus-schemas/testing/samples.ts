@@ -43,6 +43,16 @@ const at = 1_700_000_000_000;
 const later = at + 60_000;
 const digest = `sha256:${'0'.repeat(64)}`;
 const requestId = `rq-3-${'ab'.repeat(16)}`;
+const snapshotFacts = {
+  files: 3,
+  contentBytes: 70_000,
+  storedBytes: 8_192,
+  sharedBytes: 65_536,
+  frozenMs: 4.5,
+  totalMs: 61.25,
+  removedCount: 1,
+  removed: [{ rule: '/tmp/**', path: '/tmp/x' }],
+};
 const sandboxId = `sb-3-${'0123456789'.repeat(2)}-edge-1`;
 const execId = `ex-${'12'.repeat(12)}`;
 const error = wireError('START_FAILED', 'no /bin/sh in the image; choose another', { details: { step: 'exec' }, traceId: 't-1' });
@@ -306,7 +316,7 @@ export const SAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>>
     { type: 'ReportDestroyed' },
     { type: 'ReportPaused' },
     { type: 'ReportResumed' },
-    { type: 'ReportSnapshotted', layer: digest },
+    { type: 'ReportSnapshotted', layer: digest, facts: snapshotFacts },
     { type: 'ReportTransitionFailed', error },
     { type: 'DeadlinePassed', kind: 'idle', version: 1, activityAt: at },
   ),
@@ -315,7 +325,7 @@ export const SAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>>
     { type: 'DeleteSandbox' },
     { type: 'PauseSandbox' },
     { type: 'ResumeSandbox' },
-    { type: 'SnapshotSandbox', snapshotId: 'after-setup' },
+    { type: 'SnapshotSandbox', snapshotId: 'after-setup', scrub: ['/tmp/**'] },
     { type: 'ExtendLives', totalMs: 7_200_000, runningMs: 600_000, idleMs: null },
   ),
   'launch-sandboxes': { two: { type: 'LaunchSandboxes', requestId, spec, items: [{ sandboxId, index: 0, attempt: 0 }] } },
@@ -398,8 +408,8 @@ export const SAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>>
       { type: 'SandboxPaused', at, memoryGivenBackMiB: 120 },
       { type: 'SandboxResuming', ...transitional },
       { type: 'SandboxResumed', at, runningDeadlineAt: null, idleDeadlineAt: later },
-      { type: 'SandboxSnapshotting', snapshotId: 'after-setup', ...transitional },
-      { type: 'SandboxSnapshotted', at, layer: digest },
+      { type: 'SandboxSnapshotting', snapshotId: 'after-setup', scrub: ['/tmp/**'], ...transitional },
+      { type: 'SandboxSnapshotted', at, snapshotId: 'after-setup', layer: digest, facts: snapshotFacts },
       { type: 'SandboxTransitionFailed', at, error },
       { type: 'SandboxLivesExtended', at, totalDeadlineAt: later, runningMs: 60_000, runningDeadlineAt: later, idleMs: null, idleDeadlineAt: null },
       { type: 'SandboxStopping', reason: 'failed', error, ...transitional },
@@ -520,6 +530,10 @@ export const SAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>>
     'resume.response': decision,
     'snapshot.request': { ...one, snapshotId: 'after-setup' },
     'snapshot.response': decision,
+    'snapshots.request': { v: 1, sandboxId },
+    'snapshots.response': { snapshots: [{ id: 'after-setup', sandboxId, at, layers: [digest], facts: snapshotFacts }], next: null },
+    'deleteSnapshot.request': { v: 1, snapshotId: 'after-setup' },
+    'deleteSnapshot.response': { deleted: true },
     'extend.request': { ...one, totalMs: 7_200_000, runningMs: 600_000, idleMs: null, idlePauseMs: 60_000 },
     'extend.response': {
       ...decision,

@@ -15,6 +15,7 @@ import type { ImageRecord, LayerInfo, LayerKind, LayerStore } from '#actors/port
 import { invalid } from '#bus/envelope.ts';
 import { DsecError } from '#bus/errors.ts';
 import { ImageName } from '#bus/ids.ts';
+import { isReservedName } from '../snapshots/names.ts';
 import { IMAGE_LIMITS } from './limits.ts';
 import { type DirectorySource, prepareDirectory } from './sources/directory.ts';
 import { type ErofsSource, prepareErofs } from './sources/erofs.ts';
@@ -48,6 +49,7 @@ export type BuildOptions = {
 export const buildLayer = async (store: LayerStore, request: BuildRequest, options: BuildOptions = {}): Promise<ImageRecord> => {
   const name = ImageName.safeParse(request.name);
   if (!name.success) throw invalid('INVALID_ARGUMENT', `image name ${JSON.stringify(request.name.slice(0, 100))}`, name.error);
+  if (isReservedName(name.data)) throw DsecError.of('INVALID_ARGUMENT', `image name ${name.data}: names below snapshots/ are given by the platform; choose another`);
   const onProgress = options.onProgress ?? (() => {});
   try {
     const work = await createWorkDirectory(store.scratchDir);

@@ -7,6 +7,7 @@ import type { ImageRecord, LayerStore } from '#actors/ports/layer-store.ts';
 import { invalid } from '#bus/envelope.ts';
 import { DsecError } from '#bus/errors.ts';
 import { ImageName, LayerDigest } from '#bus/ids.ts';
+import { isReservedName } from '../snapshots/names.ts';
 import { CATALOG_LIMITS } from './limits.ts';
 import { nearest } from './near-names.ts';
 
@@ -25,6 +26,12 @@ export class LayerCatalog {
     return resolved;
   }
 
+  /** The same for what any project may name: snapshots are their project's own, and are found through it. */
+  resolveShared(reference: string): LayerDigest {
+    if (isReservedName(reference)) throw this.#imageNotFound(reference as ImageName);
+    return this.resolve(reference);
+  }
+
   /** The catalogue's record of a name. IMAGE_NOT_FOUND, INVALID_ARGUMENT. */
   record(reference: string): ImageRecord {
     const name = ImageName.safeParse(reference);
@@ -35,7 +42,7 @@ export class LayerCatalog {
   }
 
   #imageNotFound(name: ImageName): DsecError {
-    const near = nearest(name, this.#store.names.listNames(CATALOG_LIMITS.scannedNames), CATALOG_LIMITS.suggestions);
+    const near = nearest(name, this.#store.names.listNames(CATALOG_LIMITS.scannedNames).filter((known) => !isReservedName(known)), CATALOG_LIMITS.suggestions);
     const hint = near.length > 0 ? `did you mean ${near.join(' or ')}?` : 'see "dsec image ls", or build it with "dsec image build"';
     return DsecError.of('IMAGE_NOT_FOUND', `no image is named ${name}; ${hint}`, { details: { name, near } });
   }

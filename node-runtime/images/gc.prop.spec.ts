@@ -18,18 +18,27 @@ const recordOf = (digest: LayerDigest): ImageRecord => ({
   source: '',
 });
 
-test('exactly the old layers that nothing refers to go, and every layer is accounted for', () => {
+test('exactly the old layers that nothing refers to go, what one that stays stands on stays, and every layer is accounted for', () => {
   fc.assert(
     fc.property(
       fc.array(fc.integer({ min: 0, max: 100 }), { maxLength: digests.length }),
       someDigests,
       someDigests,
+      someDigests,
       fc.integer({ min: 0, max: 100 }),
-      (ages, named, live, before) => {
+      (ages, named, live, data, before) => {
         const layers = layersOf(ages);
-        const plan = planGc(layers, named.map(recordOf), new Set(live), before as TimestampMs);
+        const plan = planGc({
+          layers,
+          names: named.map(recordOf),
+          live: new Set(live),
+          dataFilesOf: (digest) => (digest === digests[0] ? data : []),
+          storedBefore: before as TimestampMs,
+        });
+        const first = layers[0];
+        const firstStays = first && (named.includes(first.digest) || live.includes(first.digest) || first.storedAt >= before);
         for (const layer of layers) {
-          const referenced = named.includes(layer.digest) || live.includes(layer.digest);
+          const referenced = named.includes(layer.digest) || live.includes(layer.digest) || (firstStays === true && data.includes(layer.digest));
           expect(plan.remove.includes(layer)).toBe(!referenced && layer.storedAt < before);
           expect(plan.spare.includes(layer)).toBe(!referenced && layer.storedAt >= before);
         }

@@ -7,6 +7,7 @@
 import type { ImageRecord, LayerInfo, LayerStore } from '#actors/ports/layer-store.ts';
 import type { LayerDigest } from '#bus/ids.ts';
 import type { TimestampMs } from '#bus/units.ts';
+import { storedDataFilesOf } from './data-files.ts';
 import { GC_LIMITS } from './limits.ts';
 
 export type GcOptions = {
@@ -29,13 +30,24 @@ export type GcReport = {
 
 export type GcPlan = { readonly remove: readonly LayerInfo[]; readonly spare: readonly LayerInfo[]; readonly keptCount: number };
 
-/** Pure: which layers go. */
-export const planGc = (layers: readonly LayerInfo[], names: readonly ImageRecord[], live: ReadonlySet<LayerDigest>, storedBefore: TimestampMs): GcPlan => {
-  const named = new Set(names.map((record) => record.digest));
-  const unreferenced = layers.filter(({ digest }) => !named.has(digest) && !live.has(digest));
+export type GcInput = {
+  readonly layers: readonly LayerInfo[];
+  readonly names: readonly ImageRecord[];
+  readonly live: ReadonlySet<LayerDigest>;
+  /** Data files that an image stands on. */
+  readonly dataFilesOf: (digest: LayerDigest) => readonly LayerDigest[];
+  readonly storedBefore: TimestampMs;
+};
+
+/** Pure: which layers go. What a layer that stays stands on stays too. */
+export const planGc = ({ layers, names, live, dataFilesOf, storedBefore }: GcInput): GcPlan => {
+  const referenced = new Set([...live, ...names.flatMap(({ digest, below = [] }) => [digest, ...below])]);
+  const isOld = ({ storedAt }: LayerInfo): boolean => storedAt < storedBefore;
+  for (const layer of layers) if (referenced.has(layer.digest) || !isOld(layer)) for (const data of dataFilesOf(layer.digest)) referenced.add(data);
+  const unreferenced = layers.filter(({ digest }) => !referenced.has(digest));
   return {
-    remove: unreferenced.filter((layer) => layer.storedAt < storedBefore),
-    spare: unreferenced.filter((layer) => layer.storedAt >= storedBefore),
+    remove: unreferenced.filter(isOld),
+    spare: unreferenced.filter((layer) => !isOld(layer)),
     keptCount: layers.length - unreferenced.length,
   };
 };
@@ -45,7 +57,8 @@ export const collectGarbage = async (store: LayerStore, options: GcOptions): Pro
   // Layers before names before live sandboxes: whatever comes to be referenced in between is seen by the later look.
   const layers = await store.list();
   const names = await store.names.list();
-  const plan = planGc(layers, names, await options.liveLayers(), storedBefore);
+  const dataFiles = new Map(await Promise.all(layers.map(async ({ digest }) => [digest, await storedDataFilesOf(store, digest)] as const)));
+  const plan = planGc({ layers, names, live: await options.liveLayers(), dataFilesOf: (digest) => dataFiles.get(digest) ?? [], storedBefore });
   const removed: LayerInfo[] = [];
   for (const layer of plan.remove) {
     if (options.dryRun || (await store.delete(layer.digest, { storedBefore })) === 'deleted') removed.push(layer);

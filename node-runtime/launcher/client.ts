@@ -112,11 +112,12 @@ export class LauncherClient {
     return !this.#closed;
   }
 
-  /** Idempotent: each digest is mounted once. LAYER_NOT_FOUND when the file is not there. */
-  async mountImage(digest: string, path: string): Promise<void> {
+  /** Idempotent: each digest is mounted once. `devices`: the data files that it stands on. LAYER_NOT_FOUND when a file is not there. */
+  async mountImage(digest: string, path: string, devices: readonly string[] = []): Promise<void> {
     await this.#ask(REQUEST.mountImage, `mount image ${digest}`, [
       ['digest', digest],
       ['path', path],
+      ...devices.map((device) => ['device', device] as const),
     ]);
   }
 

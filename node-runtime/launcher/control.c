@@ -48,14 +48,35 @@ static const char *digest_of(const struct request *request)
 	return digest && is_digest(digest) ? digest : NULL;
 }
 
+/* How many; -1 when a path is missing or none. */
+static int image_files_of(const struct request *request, char *files[1 + IMAGE_DEVICES_MAX])
+{
+	const char *at = request->body, *end = at + request->length, *key, *value;
+	size_t key_length;
+	int count = 1;
+	files[0] = (char *)kv_get(request->body, request->length, "path");
+	if (!files[0] || !is_host_path(files[0], PATH_BYTES))
+		return -1;
+	while ((at = kv_next(at, end, &key, &key_length, &value))) {
+		if (key_length != strlen("device") || memcmp(key, "device", key_length) != 0)
+			continue;
+		if (count == 1 + IMAGE_DEVICES_MAX || !is_host_path(value, PATH_BYTES))
+			return -1;
+		files[count++] = (char *)value;
+	}
+	return count;
+}
+
 static void mount_image(const struct request *request)
 {
 	struct fault fault;
-	const char *digest = digest_of(request), *path = kv_get(request->body, request->length, "path");
-	if (!digest || !path || !is_host_path(path, PATH_BYTES))
-		settle(request, invalid(&fault, digest ? "path" : "digest"), &fault);
+	const char *digest = digest_of(request);
+	char *files[1 + IMAGE_DEVICES_MAX];
+	int count = digest ? image_files_of(request, files) : -1;
+	if (count < 0)
+		settle(request, invalid(&fault, digest ? "path or device" : "digest"), &fault);
 	else
-		settle(request, images_mount(digest, path, &fault), &fault);
+		settle(request, images_mount(digest, files, count, &fault), &fault);
 }
 
 static void unmount_image(const struct request *request)

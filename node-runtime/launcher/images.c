@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 enum {
-	MOUNT_FLAGS = MS_RDONLY | MS_NODEV | MS_NOATIME,
+	MOUNT_FLAGS = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOATIME,
 };
 
 static struct image *first;
@@ -120,49 +120,82 @@ int images_adopt(struct fault *fault)
 	return each_name(launcher.layers_fd, adopt, fault);
 }
 
-static int mount_by_loop(const char *image, const char *target)
+/* `files`: the image itself, then the data files that it stands on, in the order of its own table. */
+static int mount_files(char *const *files, int count, const char *target)
 {
-	char path[32];
-	int file = open(image, O_RDONLY | O_CLOEXEC);
-	if (file < 0)
-		return -1;
-	int device = loop_device_take(file, LOOP_DEVICE_READ_ONLY, path, sizeof path), result = -1;
-	if (device >= 0)
-		result = mount(path, target, "erofs", MOUNT_FLAGS, NULL);
-	close_fd(&device);
-	close_fd(&file);
+	int context = fsopen("erofs", FSOPEN_CLOEXEC), mounted = -1, result = -1;
+	bool is_set = context >= 0 && fsconfig(context, FSCONFIG_SET_STRING, "source", files[0], 0) == 0 && fsconfig(context, FSCONFIG_SET_FLAG, "ro", NULL, 0) == 0;
+	for (int i = 1; is_set && i < count; i++)
+		is_set = fsconfig(context, FSCONFIG_SET_STRING, "device", files[i], 0) == 0;
+	if (is_set && fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == 0)
+		mounted = fsmount(context, FSMOUNT_CLOEXEC, MOUNT_FLAGS);
+	if (mounted >= 0)
+		result = move_mount(mounted, "", AT_FDCWD, target, MOVE_MOUNT_F_EMPTY_PATH);
+	int error = errno;
+	close_fd(&mounted);
+	close_fd(&context);
+	errno = error;
+	return result;
+}
+
+static int mount_by_loop(char *const *files, int count, const char *target)
+{
+	char paths[1 + IMAGE_DEVICES_MAX][32], *devices[1 + IMAGE_DEVICES_MAX] = {NULL};
+	int held[1 + IMAGE_DEVICES_MAX], taken = 0, result = -1;
+	for (; taken < count; taken++) {
+		int file = open(files[taken], O_RDONLY | O_CLOEXEC);
+		held[taken] = file < 0 ? -1 : loop_device_take(file, LOOP_DEVICE_READ_ONLY, paths[taken], sizeof paths[taken]);
+		close_fd(&file);
+		if (held[taken] < 0)
+			break;
+		devices[taken] = paths[taken];
+	}
+	if (taken == count)
+		result = mount_files(devices, count, target);
+	int error = errno;
+	while (taken > 0)
+		close_fd(&held[--taken]); /* the mount holds the devices now, or they go */
+	errno = error;
 	if (result == 0)
 		method = "loop";
 	return result;
 }
 
 /* A kernel without file-backed EROFS says ENOTBLK, as it does for a file on a tmpfs. */
-static int mount_image(const char *image, const char *target)
+static int mount_image(char *const *files, int count, const char *target)
 {
 	if (!launcher.old_kernel) {
-		if (mount(image, target, "erofs", MOUNT_FLAGS, NULL) == 0) {
+		if (mount_files(files, count, target) == 0) {
 			method = "file";
 			return 0;
 		}
 		if (errno != ENOTBLK)
 			return -1;
 	}
-	return mount_by_loop(image, target);
+	return mount_by_loop(files, count, target);
 }
 
-int images_mount(const char *digest, const char *path, struct fault *fault)
+static int check_files(char *const *files, int count, struct fault *fault)
 {
 	struct stat status;
+	for (int i = 0; i < count; i++)
+		if (stat(files[i], &status) < 0 || !S_ISREG(status.st_mode))
+			return fault_set(fault, CODE_MISSING, "open image", errno, "image file %s is not there", files[i]);
+	return 0;
+}
+
+int images_mount(const char *digest, char *const *files, int count, struct fault *fault)
+{
 	if (images_find(digest))
 		return 0;
-	if (stat(path, &status) < 0 || !S_ISREG(status.st_mode))
-		return fault_set(fault, CODE_MISSING, "open image", errno, "image file %s is not there", path);
+	if (check_files(files, count, fault) < 0)
+		return -1;
 	struct image *image = known(digest);
 	if (!image && !(image = remember(digest)))
 		return fault_errno(fault, "remember image");
 	char point[PATH_BYTES + 80];
 	snprintf(point, sizeof point, "%s/layers/%s", launcher.run, image_name(image));
-	if (ensure_dir(AT_FDCWD, point, 0755) == 0 && mount_image(path, point) == 0) {
+	if (ensure_dir(AT_FDCWD, point, 0755) == 0 && mount_image(files, count, point) == 0) {
 		image->mounted = true;
 		return 0;
 	}

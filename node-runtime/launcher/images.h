@@ -20,7 +20,8 @@ struct image {
 
 /* Learns what a former launcher left mounted in this namespace. */
 int images_adopt(struct fault *fault);
-int images_mount(const char *digest, const char *path, struct fault *fault);
+/* `files`: the image, then the data files that it stands on, in the order of its own table; `count` of them in all. */
+int images_mount(const char *digest, char *const *files, int count, struct fault *fault);
 int images_unmount(const char *digest, struct fault *fault);
 /* Unmounts all of it, in use or not; overlays keep what they stand on. */
 void images_close(void);

@@ -9,6 +9,8 @@ enum {
 	HOSTNAME_BYTES = 65,
 	/* Base, 16 workspaces, 16 toolkits, rounded up. Linux allows 500. */
 	LAYERS_MAX = 64,
+	/* Data files below one image: packer/limits.h. */
+	IMAGE_DEVICES_MAX = 64,
 	/* PATH_MAX of Linux. */
 	PATH_BYTES = 4096,
 	/* sun_path, with its NUL. */

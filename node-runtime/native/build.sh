@@ -1,8 +1,8 @@
 #!/bin/sh
-# Builds the two native programs. Needs only a C compiler.
+# Builds the native programs. Needs only a C compiler.
 #
-#   build.sh         static dsec-launcher and dsec-aether into build/native, skipping what is up to date
-#   build.sh test    C unit tests of both and of the shared helpers, with address and undefined-behaviour sanitizers
+#   build.sh         static dsec-launcher, dsec-aether and dsec-pack into build/native, skipping what is up to date
+#   build.sh test    C unit tests of them and of the shared helpers, with address and undefined-behaviour sanitizers
 #
 # CC names the compiler (default gcc). Aether is linked against musl when musl-gcc is there: a third of glibc's memory per sandbox.
 set -eu
@@ -52,10 +52,11 @@ run_test() {
 case ${1:-build} in
 build)
 	link dsec-launcher "$cc" "$runtime/launcher"
+	link dsec-pack "$cc" "$runtime/packer"
 	link dsec-aether "$(command -v musl-gcc >/dev/null && echo musl-gcc || echo "$cc")" "$runtime/aether"
 	;;
 test)
-	for file in "$runtime"/native/test/*.c "$runtime"/launcher/test/*.c "$runtime"/aether/test/*.c; do
+	for file in "$runtime"/native/test/*.c "$runtime"/launcher/test/*.c "$runtime"/aether/test/*.c "$runtime"/packer/test/*.c; do
 		run_test "$file"
 	done
 	;;

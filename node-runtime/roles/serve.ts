@@ -22,6 +22,7 @@ import { connectBus } from '../bus/connect.ts';
 import { type Config, pathsOf, shardsOf } from '../config.ts';
 import { LayerCatalog } from '../images/catalog.ts';
 import { createLog, type Log } from '../log/log.ts';
+import { findSnapshot, listSnapshots, removeSnapshot } from '../snapshots/names.ts';
 import { PLATFORM_VERSION } from '../version.ts';
 import { serveApi } from './apiserver/apiserver.ts';
 import { Decisions } from './apiserver/decisions.ts';
@@ -127,13 +128,19 @@ const apiserver = (config: Config, log: Log): Effect.Effect<null, unknown, Scope
       () => EdgeStates.open({ connection, eventLog: jetStream.eventLog, log }),
       (edges) => edges.close(),
     );
-    const catalog = new LayerCatalog(new PosixLayerStore({ dir: paths.layers }));
+    const store = new PosixLayerStore({ dir: paths.layers });
+    const catalog = new LayerCatalog(store);
     const verbs = createVerbs({
       eventLog: jetStream.eventLog,
       projection,
       decisions,
       losses,
-      resolveLayer: (reference) => catalog.resolve(reference),
+      resolveLayer: (reference) => catalog.resolveShared(reference),
+      snapshots: {
+        find: (project, id) => findSnapshot(store, project, id),
+        list: (project) => listSnapshots(store, project),
+        remove: (project, id) => removeSnapshot(store, project, id),
+      },
       defaultLimits: { ...Limits.parse(DEFAULT_LIMITS), diskMiB: config.sandboxDiskMiB as Limits['diskMiB'] },
       clock: clockWithOffset(config.clockOffsetMs),
       shards,

@@ -140,7 +140,7 @@ export class FakePlatform {
     if (spec.image === 'missing') throw DsecError.of('IMAGE_NOT_FOUND', 'no image missing; `dsec image ls` lists them');
     if (known === undefined) {
       this.#bodies.set(requestId, bodyHash);
-      setImmediate(() => this.#place(key, requestId, count, bodyHash, specFor({ image: spec.image, labels: spec.labels })));
+      setImmediate(() => this.#place(key, requestId, count, bodyHash, specFor({ image: String(spec.image), labels: spec.labels })));
     }
     return { requestId, bodyHash };
   }

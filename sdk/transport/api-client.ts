@@ -20,6 +20,8 @@ const SLOW_VERBS: Partial<Record<ApiVerb, number>> = {
   pause: decisionTimeoutMs,
   resume: decisionTimeoutMs,
   snapshot: decisionTimeoutMs,
+  snapshots: listTimeoutMs,
+  deleteSnapshot: attemptTimeoutMs,
   extend: decisionTimeoutMs,
   listRollouts: listTimeoutMs,
   startRollouts: decisionTimeoutMs,

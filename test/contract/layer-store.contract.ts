@@ -107,6 +107,14 @@ export const layerStoreContract = (adapter: string, open: () => Promise<LayerSto
       expect((await store.put(file)).digest).toBe(digest);
     });
 
+    test('a layer that is renewed counts as put again', async () => {
+      const { digest, storedAt } = await store.put(await fileOf(Buffer.from('renewed')));
+      expect(await store.renew(digest)).toBe(true);
+      expect((await store.list())[0]?.storedAt).toBeGreaterThanOrEqual(storedAt);
+      expect(await store.delete(digest, { storedBefore: storedAt })).toBe('kept');
+      expect(await store.renew(digestOfBytes(Buffer.from('never stored')))).toBe(false);
+    });
+
     test('names are created, replaced, listed in order and removed', async () => {
       const first = (await store.put(await fileOf(Buffer.from('one')))).digest;
       const second = (await store.put(await fileOf(Buffer.from('two')))).digest;

@@ -25,6 +25,7 @@ export const place = (choices: readonly (EdgeName | null)[], override: Partial<P
   bodyHash: 'b0d1',
   count: choices.length,
   spec,
+  forkedFrom: null,
   deadlineAt: (T0 + DEADLINE_MS) as TimestampMs,
   choices: [...choices],
   ...override,

@@ -1,8 +1,9 @@
 /** One sandbox and every command it can get, with the values that make a difference. */
 import { wireError } from '#bus/errors.ts';
-import { type EdgeName, type ProjectName, RequestId, sandboxIdFor } from '#bus/ids.ts';
+import { type EdgeName, LayerDigest, type ProjectName, RequestId, SnapshotId, sandboxIdFor } from '#bus/ids.ts';
 import { SPEC_LIMITS } from '#bus/limits.ts';
 import type { SandboxCommand } from '#bus/sandbox/commands.ts';
+import { NO_FACTS } from '#bus/sandbox/snapshot.ts';
 import { SandboxSpec } from '#bus/sandbox/spec.ts';
 import { sandboxAddress } from '#bus/subjects.ts';
 import { type DurationMs, TimestampMs } from '#bus/units.ts';
@@ -50,6 +51,14 @@ export const deadline = (kind: Of<'DeadlinePassed'>['kind'], version = 0, activi
   activityAt: at(activityAt),
 });
 
+/** A snapshot that removes something, so that states carry rules. */
+export const snapshotOf = (id: string): SandboxCommand => ({ type: 'SnapshotSandbox', snapshotId: SnapshotId.parse(id), scrub: ['/tmp/**'] });
+export const snapshotted = (digit: string): SandboxCommand => ({
+  type: 'ReportSnapshotted',
+  layer: LayerDigest.parse(`sha256:${digit.repeat(64)}`),
+  facts: { ...NO_FACTS, files: 7, storedBytes: 4_096 },
+});
+
 /** Every command type, in every variant that the decider tells apart. */
 export const COMMANDS: readonly SandboxCommand[] = [
   create,
@@ -62,8 +71,8 @@ export const COMMANDS: readonly SandboxCommand[] = [
   remove,
   { type: 'PauseSandbox' },
   { type: 'ResumeSandbox' },
-  { type: 'SnapshotSandbox', snapshotId: 'first' },
-  { type: 'SnapshotSandbox', snapshotId: 'second' },
+  snapshotOf('first'),
+  snapshotOf('second'),
   { type: 'ExtendLives' },
   { type: 'ExtendLives', totalMs: ms(2 * TOTAL_MS) },
   { type: 'ExtendLives', runningMs: ms(2 * RUNNING_MS) },
@@ -83,7 +92,7 @@ export const COMMANDS: readonly SandboxCommand[] = [
   { type: 'ReportPaused' },
   { type: 'ReportPaused', memoryGivenBackMiB: 120 },
   { type: 'ReportResumed' },
-  { type: 'ReportSnapshotted', layer: `sha256:${'2'.repeat(64)}` },
+  snapshotted('2'),
   { type: 'ReportTransitionFailed', error: wireError('NOT_SUPPORTED', 'this backend cannot pause yet') },
   deadline('total'),
   deadline('running'),

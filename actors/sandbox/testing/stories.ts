@@ -16,6 +16,8 @@ import {
   ms,
   remove,
   RUNNING_MS,
+  snapshotOf,
+  snapshotted,
   spec,
   started,
   stop,
@@ -32,8 +34,7 @@ const story = (name: string, ...commands: (SandboxCommand | [SandboxCommand, num
 });
 const pause: SandboxCommand = { type: 'PauseSandbox' };
 const resume: SandboxCommand = { type: 'ResumeSandbox' };
-const snapshot: SandboxCommand = { type: 'SnapshotSandbox', snapshotId: 'after-setup' };
-const snapshotted: SandboxCommand = { type: 'ReportSnapshotted', layer: `sha256:${'5'.repeat(64)}` };
+const snapshot = snapshotOf('after-setup');
 const notYet: SandboxCommand = { type: 'ReportTransitionFailed', error: wireError('NOT_SUPPORTED', 'this backend cannot do it yet') };
 
 export const sandboxShelf = shelf('sandbox', sandboxDefinition, address, [
@@ -82,7 +83,7 @@ export const sandboxShelf = shelf('sandbox', sandboxDefinition, address, [
     pause,
     { type: 'ReportPaused' },
     snapshot,
-    snapshotted,
+    snapshotted('5'),
     resume,
     { type: 'ReportResumed' },
     snapshot,

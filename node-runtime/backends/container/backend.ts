@@ -11,7 +11,7 @@ import { DsecError, type WireError, wireError } from '#bus/errors.ts';
 import type { LayerDigest, SandboxId } from '#bus/ids.ts';
 import { EXPIRY_REASONS, type SandboxState } from '#bus/sandbox/state.ts';
 import type { Clock } from '#actors/ports/clock.ts';
-import type { SandboxBackend } from '#actors/ports/sandbox-backend.ts';
+import type { SandboxBackend, SnapshotOrder } from '#actors/ports/sandbox-backend.ts';
 import { isFileOp } from '#bus/op/files.ts';
 import { isPortOp } from '#bus/op/ports.ts';
 import type { ExecOpName, OpParsed } from '#bus/op/schema.ts';
@@ -23,6 +23,7 @@ import type { LauncherClient } from '../../launcher/client.ts';
 import type { OpHandler } from '../../roles/edge/ops.ts';
 import type { Log } from '../../log/log.ts';
 import { Semaphore } from '../../roles/semaphore.ts';
+import type { Snapshotter, SnapshotResult } from '../../snapshots/snapshotter.ts';
 import type { DiskTemplates } from './disk-templates.ts';
 import { cpuHints } from './hints.ts';
 import { CONTAINER_LIMITS } from './limits.ts';
@@ -42,6 +43,7 @@ export type ContainerBackendOptions = {
   readonly launcher: () => Promise<LauncherClient>;
   readonly images: ImageMounts;
   readonly disks: Pick<DiskTemplates, 'pathFor'>;
+  readonly snapshots: Snapshotter;
   /** How long output of ended commands is kept. */
   readonly outputRetentionMs: number;
   readonly clock: Clock;
@@ -64,6 +66,8 @@ export class ContainerBackend implements SandboxBackend {
   readonly #states = new Map<SandboxId, SandboxState>();
   readonly #attaching = new Map<SandboxId, Promise<Live | WireError>>();
   readonly #fileSessions = new SessionBudget();
+  /** This Edge has lost its lease. */
+  #allFrozen = false;
   readonly #launches = new Semaphore(CONTAINER_LIMITS.launchesInFlight);
 
   constructor(options: ContainerBackendOptions) {
@@ -185,6 +189,7 @@ export class ContainerBackend implements SandboxBackend {
    * lease. One that is paused stays so.
    */
   async freezeAll(frozen: boolean): Promise<void> {
+    this.#allFrozen = frozen;
     const launcher = await this.#o.launcher();
     const present = await this.present();
     const ids = frozen ? present : present.filter((id) => !isPausedIn(this.#states.get(id)));
@@ -199,8 +204,20 @@ export class ContainerBackend implements SandboxBackend {
     return Promise.reject(notYet('resume', sandbox));
   }
 
-  ensureSnapshot(sandbox: SandboxState): Promise<{ readonly layer: string }> {
-    return Promise.reject(notYet('snapshot', sandbox));
+  /** A paused sandbox rests already, and goes on resting. */
+  ensureSnapshot(sandbox: SandboxState, order: SnapshotOrder): Promise<SnapshotResult> {
+    const { id, spec, returnTo } = sandbox;
+    const dir = this.#dir(id);
+    const isPaused = returnTo === 'paused';
+    return this.#o.snapshots.take(sandbox, order, {
+      upper: spec.limits.diskMiB === null ? { directory: join(dir, 'upper') } : { disk: join(dir, DISK) },
+      rest: async () => {
+        if (!isPaused) await (await this.#o.launcher()).freeze(id);
+      },
+      goOn: async () => {
+        if (!isPaused && !this.#allFrozen) await (await this.#o.launcher()).thaw(id);
+      },
+    });
   }
 
   close(): void {

@@ -1,23 +1,33 @@
 /** Turns a client's request for a sandbox into the resolved spec: names to digests, defaults written out, limits checked. */
 import { DsecError } from '#bus/errors.ts';
-import type { LayerDigest } from '#bus/ids.ts';
-import { WIRE_LIMITS } from '#bus/limits.ts';
+import type { LayerDigest, SandboxId, SnapshotId } from '#bus/ids.ts';
+import { SNAPSHOT_LIMITS, WIRE_LIMITS } from '#bus/limits.ts';
 import { DEFAULT_LIVES, type Limits, type Lives, type SandboxRequest, type SandboxSpec } from '#bus/sandbox/spec.ts';
 
-/** Looks a name or digest up in the layer catalogue; IMAGE_NOT_FOUND names near matches. */
-export type ResolveLayer = (reference: string) => LayerDigest | Promise<LayerDigest>;
+export type Resolve = {
+  /** Looks a name or digest up in the layer catalogue; IMAGE_NOT_FOUND names near matches. */
+  layer(reference: string): LayerDigest | Promise<LayerDigest>;
+  /** The stack of a snapshot of the caller's project, and whose it is; SNAPSHOT_NOT_FOUND. */
+  snapshot(id: SnapshotId): { readonly layers: readonly LayerDigest[]; readonly sandboxId: SandboxId };
+};
+export type ResolvedSpec = { readonly spec: SandboxSpec; readonly forkedFrom: SandboxId | null };
 
-export const resolveSpec = async (request: SandboxRequest, resolve: ResolveLayer, defaults: Limits): Promise<SandboxSpec> => {
+export const resolveSpec = async (request: SandboxRequest, resolve: Resolve, defaults: Limits): Promise<ResolvedSpec> => {
   if (request.backend !== 'container') throw DsecError.of('NOT_SUPPORTED', `backend ${request.backend} is not available in this version; use container`);
-  const base = await resolve(request.image);
-  const upper: LayerDigest[] = [];
-  for (const reference of [...request.workspaces, ...request.toolkits]) upper.push(await resolve(reference));
-  const layers = [base, ...upper];
+  const { image } = request;
+  const snapshot = typeof image === 'object' ? resolve.snapshot(image.snapshot) : null;
+  const layers: LayerDigest[] = typeof image === 'object' ? [...(snapshot?.layers ?? [])] : [await resolve.layer(image)];
+  for (const reference of [...request.workspaces, ...request.toolkits]) layers.push(await resolve.layer(reference));
+  if (layers.length > SNAPSHOT_LIMITS.stackLayers)
+    throw DsecError.of(
+      'LIMIT_OUT_OF_RANGE',
+      `image: ${layers.length} layers are more than the ${SNAPSHOT_LIMITS.stackLayers} of one sandbox; export the snapshot and import it as one layer`,
+    );
   const doubled = layers.find((digest, i) => layers.indexOf(digest) !== i);
   if (doubled) throw DsecError.of('INVALID_ARGUMENT', `layer ${doubled} is named twice; each layer may stand in a stack once`);
   const spec: SandboxSpec = {
     backend: request.backend,
-    image: request.image,
+    image: typeof image === 'object' ? `snapshot ${image.snapshot}` : image,
     layers,
     limits: { ...defaults, ...request.limits } as Limits,
     lives: { ...DEFAULT_LIVES, ...request.lives } as Lives,
@@ -36,5 +46,5 @@ export const resolveSpec = async (request: SandboxRequest, resolve: ResolveLayer
         details: { field: 'spec', bytes, limitBytes: WIRE_LIMITS.maxSpecBytes },
       },
     );
-  return spec;
+  return { spec, forkedFrom: snapshot?.sandboxId ?? null };
 };

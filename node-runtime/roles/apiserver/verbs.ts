@@ -29,14 +29,16 @@ import type { ApiserverVerb, Caller, Verbs } from './apiserver.ts';
 import { commandDeadline, type Decisions } from './decisions.ts';
 import { APISERVER_LIMITS } from './limits.ts';
 import { answerOfLost, type Losses, pageWithLosses, statusesToAsk, viewWithLoss } from './losses.ts';
-import { type ResolveLayer, resolveSpec } from './resolve.ts';
+import { type Resolve, resolveSpec } from './resolve.ts';
+import { type ProjectSnapshots, pageOfSnapshots } from './snapshots.ts';
 
 export type VerbsOptions = {
   readonly eventLog: EventLog;
   readonly projection: SandboxProjection;
   readonly decisions: Decisions;
   readonly losses: Losses;
-  readonly resolveLayer: ResolveLayer;
+  readonly resolveLayer: Resolve['layer'];
+  readonly snapshots: ProjectSnapshots;
   /** What a sandbox gets that asks for nothing. */
   readonly defaultLimits: Limits;
   readonly clock: Clock;
@@ -59,7 +61,9 @@ export const createVerbs = (o: VerbsOptions): Verbs<ApiserverVerb> => ({
   delete: ({ id, key }, caller) => lifecycle(o, id, { type: 'DeleteSandbox' }, key, caller),
   pause: ({ id, key }, caller) => lifecycle(o, id, { type: 'PauseSandbox' }, key, caller),
   resume: ({ id, key }, caller) => lifecycle(o, id, { type: 'ResumeSandbox' }, key, caller),
-  snapshot: ({ id, key, snapshotId }, caller) => lifecycle(o, id, { type: 'SnapshotSandbox', snapshotId }, key, caller),
+  snapshot: ({ id, key, snapshotId, scrub }, caller) => lifecycle(o, id, { type: 'SnapshotSandbox', snapshotId, scrub }, key, caller),
+  snapshots: async (request, { project }) => pageOfSnapshots(await o.snapshots.list(project), request),
+  deleteSnapshot: async ({ snapshotId }, { project }) => ({ deleted: await o.snapshots.remove(project, snapshotId) }),
   extend: ({ id, key, totalMs, runningMs, idleMs }, caller) => {
     const lives = Object.fromEntries(Object.entries({ totalMs, runningMs, idleMs }).filter(([, value]) => value !== undefined));
     if (Object.keys(lives).length === 0) throw DsecError.of('INVALID_ARGUMENT', 'extend: name at least one of totalMs, runningMs and idleMs');
@@ -72,12 +76,13 @@ const create = async (o: VerbsOptions, request: ApiParsed<'create'>, { project, 
   const requestId = requestIdFor(project, request.key, o.shards.length);
   const bodyHash = bodyHashOf({ count: request.count, spec: request.spec });
   const now = o.clock.now();
-  const spec = await resolveSpec(request.spec, o.resolveLayer, o.defaultLimits).catch(async (thrown: unknown) => {
+  const resolve: Resolve = { layer: o.resolveLayer, snapshot: (id) => o.snapshots.find(project, id) };
+  const resolved = await resolveSpec(request.spec, resolve, o.defaultLimits).catch(async (thrown: unknown) => {
     // A key that was accepted keeps its answer, also when an image it named has been removed since.
     if (await isKnown(o, project, requestId, bodyHash)) return null;
     throw thrown;
   });
-  if (!spec) return { requestId, bodyHash };
+  if (!resolved) return { requestId, bodyHash };
   const data: z.infer<typeof PlaceSandboxes> = {
     type: 'PlaceSandboxes',
     project,
@@ -85,7 +90,8 @@ const create = async (o: VerbsOptions, request: ApiParsed<'create'>, { project, 
     requestId,
     bodyHash,
     count: request.count,
-    spec,
+    spec: resolved.spec,
+    forkedFrom: resolved.forkedFrom,
     deadlineAt: addMs(now, request.timeoutMs),
   };
   const id = messageIdOf(project, requestId, 'place', bodyHash);

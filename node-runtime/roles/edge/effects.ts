@@ -32,7 +32,7 @@ export const sandboxEffectRunner =
           return { type: 'ReportResumed' };
         });
       case 'ensureSnapshot':
-        return transition(async () => ({ type: 'ReportSnapshotted', ...(await backend.ensureSnapshot(state, effect.snapshotId)) }));
+        return transition(async () => ({ type: 'ReportSnapshotted', ...(await backend.ensureSnapshot(state, effect)) }));
       case 'ensureDestroyed':
         await backend.ensureDestroyed(state);
         return { type: 'ReportDestroyed' };
@@ -54,4 +54,4 @@ const finalOr = async (report: (error: WireError) => SandboxCommand, work: () =>
 };
 
 /** Codes that a caller may well retry on another node, but that this node will not get past. */
-const FINAL: ReadonlySet<string> = new Set(['LAUNCH_FAILED', 'START_FAILED', 'NO_SPACE', 'LAYER_NOT_FOUND', 'NODE_FULL']);
+const FINAL: ReadonlySet<string> = new Set(['LAUNCH_FAILED', 'START_FAILED', 'NO_SPACE', 'LAYER_NOT_FOUND', 'NODE_FULL', 'UNPORTABLE_FILE', 'KEY_CONFLICT']);

@@ -8,10 +8,12 @@ import { PosixLayerStore } from '#adapters/layers/posix/mod.ts';
 import { ContainerBackend } from '../../backends/container/backend.ts';
 import { DiskTemplates } from '../../backends/container/disk-templates.ts';
 import { type Config, cgroupNameOf, pathsOf } from '../../config.ts';
+import { dataFilesOf } from '../../images/data-files.ts';
 import { type ImageMounter, ImageMounts } from '../../images/mounts.ts';
 import type { LauncherClient } from '../../launcher/client.ts';
 import type { Log } from '../../log/log.ts';
 import { projectRoot } from '../../project-root.ts';
+import { Snapshotter } from '../../snapshots/snapshotter.ts';
 import { acquire, step } from '../scope.ts';
 import { LauncherHolder } from './launcher-holder.ts';
 
@@ -32,12 +34,12 @@ export const openNode = (config: Config, generation: number, clock: Clock, log: 
       binDir: `${projectRoot()}/build/native`,
     };
     const launcher: LauncherHolder = yield* acquire(
-      () => new LauncherHolder(options, log, (client) => images.remount(mounterOf(async () => client))),
+      () => new LauncherHolder(options, log, (client) => images.remount(mounterOf(store, async () => client))),
       (holder) => holder.close(false),
     );
     const images = new ImageMounts({
       pathOf: (digest) => store.pathOf(digest),
-      mounter: mounterOf(() => launcher.get()),
+      mounter: mounterOf(store, () => launcher.get()),
       onUnmountFailed: (digest, error) => log.debug('image.kept', { digest, message: (error as Error).message }),
     });
     const backend = yield* acquire(
@@ -48,6 +50,7 @@ export const openNode = (config: Config, generation: number, clock: Clock, log: 
           launcher: () => launcher.get(),
           images,
           disks: new DiskTemplates(paths.disks),
+          snapshots: new Snapshotter(store, clock),
           outputRetentionMs: config.outputRetentionMs,
           clock,
           log,
@@ -59,8 +62,11 @@ export const openNode = (config: Config, generation: number, clock: Clock, log: 
   });
 
 /** The launcher's side of mounted images, by whichever client is at hand. */
-const mounterOf = (launcher: () => Promise<LauncherClient>): ImageMounter => ({
-  mountImage: async (digest, path) => (await launcher()).mountImage(digest, path),
+const mounterOf = (store: LayerStore, launcher: () => Promise<LauncherClient>): ImageMounter => ({
+  mountImage: async (digest, path) => {
+    const devices = dataFilesOf(path).map((data) => store.pathOf(data));
+    return (await launcher()).mountImage(digest, path, devices);
+  },
   umountImage: async (digest) => (await launcher()).umountImage(digest),
   listImages: async () => (await (await launcher()).listImages()) as LayerDigest[],
 });

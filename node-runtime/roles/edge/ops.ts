@@ -103,7 +103,7 @@ const handlerFor = async (options: OpsOptions, project: ProjectName, id: Sandbox
     if (!reader) throw endedError(state);
     return { handle: (...call) => reader.handle(...call).catch((thrown: unknown) => Promise.reject(isEnd(thrown) ? endedError(state) : thrown)) };
   }
-  const live = state.status === 'running' ? await options.live(id) : undefined;
+  const live = isOperable(state) ? await options.live(id) : undefined;
   if (!live)
     throw DsecError.of('INVALID_STATE', `sandbox ${id} is ${state.status}, not running yet; try again when it is`, {
       retry: 'later',
@@ -111,6 +111,9 @@ const handlerFor = async (options: OpsOptions, project: ProjectName, id: Sandbox
     });
   return live;
 };
+
+/** While a snapshot is taken commands stand still for a moment; what is asked meanwhile waits as they do. */
+const isOperable = ({ status, returnTo }: SandboxState): boolean => status === 'running' || (status === 'snapshotting' && returnTo === 'running');
 
 const isEnd = (thrown: unknown): boolean => thrown instanceof DsecError && thrown.code === 'SANDBOX_ENDED';
 

@@ -163,7 +163,7 @@ export class Placement {
   async #forwardTo({ key, edge, assignments }: RequestEffect, envelope: CommandEnvelope, state: RequestState): Promise<void> {
     this.#fleet.noteAssigned(edge, assignments.length, state.spec, this.#o.clock.now());
     const items = assignments.map(({ sandboxId, index, attempt }) => ({ sandboxId, index, attempt }));
-    const data: LaunchSandboxes = { type: 'LaunchSandboxes', requestId: state.id, spec: state.spec, items };
+    const data: LaunchSandboxes = { type: 'LaunchSandboxes', requestId: state.id, spec: state.spec, forkedFrom: state.forkedFrom, items };
     const id = messageIdOf(state.project, state.id, key);
     const forwarded: CommandEnvelope = {
       ...envelope,

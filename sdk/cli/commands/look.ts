@@ -73,7 +73,7 @@ const fieldsOf = (s: SandboxState): readonly (readonly unknown[])[] => [
   ['total life ends', time(s.totalDeadlineAt)],
   ['running life', lifeOf(s.spec.lives.runningMs, s.runningDeadlineAt)],
   ['idle life', lifeOf(s.spec.lives.idleMs, null)],
-  ...(s.snapshots.length > 0 ? [['snapshots', s.snapshots.join(', ')]] : []),
+  ...(s.snapshots.length > 0 ? [['snapshots', s.snapshots.map(({ id }) => id).join(', ')]] : []),
 ];
 
 const limitsOf = (l: SandboxState['spec']['limits']): readonly (readonly unknown[])[] => [

@@ -129,6 +129,14 @@ export const listBlobs = async (layout: StoreLayout): Promise<LayerInfo[]> => {
   return found.sort((a, b) => (a.digest < b.digest ? -1 : 1));
 };
 
+export const renewBlob = (layout: StoreLayout, digest: LayerDigest): Promise<boolean> =>
+  withStoreLock(layout, 'shared', async () => {
+    if (!hasBlob(layout, digest)) return false;
+    const now = new Date();
+    await utimes(blobPath(layout, digest), now, now);
+    return true;
+  });
+
 export const deleteBlob = (layout: StoreLayout, digest: LayerDigest, storedBefore: TimestampMs | undefined): Promise<DeleteOutcome> =>
   withStoreLock(layout, 'exclusive', async () => {
     const path = blobPath(layout, digest);

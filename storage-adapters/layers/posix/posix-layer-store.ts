@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import type { DeleteOutcome, LayerInfo, LayerStore, PutOptions, VerifyOutcome } from '#actors/ports/layer-store.ts';
 import type { LayerDigest } from '#bus/ids.ts';
 import type { TimestampMs } from '#bus/units.ts';
-import { deleteBlob, hasBlob, listBlobs, pathOfBlob, putBlob, readBlob, verifyBlob } from './blobs.ts';
+import { deleteBlob, hasBlob, listBlobs, pathOfBlob, putBlob, readBlob, renewBlob, verifyBlob } from './blobs.ts';
 import { layerStoreError } from './fs-errors.ts';
 import { PosixImageNames } from './names.ts';
 import { createLayout, layoutOf, type StoreLayout } from './store-layout.ts';
@@ -46,6 +46,10 @@ export class PosixLayerStore implements LayerStore {
 
   list(): Promise<LayerInfo[]> {
     return listBlobs(this.#layout);
+  }
+
+  renew(digest: LayerDigest): Promise<boolean> {
+    return renewBlob(this.#layout, digest);
   }
 
   delete(digest: LayerDigest, options: { readonly storedBefore?: TimestampMs } = {}): Promise<DeleteOutcome> {

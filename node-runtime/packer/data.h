@@ -1,0 +1,35 @@
+/*
+ * Where the bytes of files go: a data file of the new image, and the data files of earlier images, whose chunks are used again.
+ *
+ * A data file holds chunks at block boundaries, then a table of them (hash, block, length), then a footer. The hash only finds
+ * candidates: a chunk is used again after its bytes were compared, never on the word of a hash.
+ */
+#ifndef DSEC_PACKER_DATA_H
+#define DSEC_PACKER_DATA_H
+
+#include <stdint.h>
+
+struct chunk_at {
+	uint16_t device; /* in the order in which data files were added; the new one is the last */
+	uint32_t block;  /* EROFS_HOLE: nothing but zeros */
+};
+
+struct data_counts {
+	uint64_t stored_bytes, shared_bytes;
+};
+
+/* An earlier data file. `tag`: its digest, 64 hexadecimal digits. One that cannot be read is left out. */
+void data_add_earlier(const char *path, const char *tag);
+/* The new data file, made and emptied. After it no earlier ones can be added. */
+void data_create(const char *path);
+struct chunk_at data_put(const uint8_t *bytes, uint32_t length);
+/* Writes what is left, the table and the footer. */
+struct data_counts data_finish(void);
+
+int data_device_count(void);
+/* Tag and blocks of a device; the new one has a tag once data_name_new has given it one. */
+const char *data_tag(int device);
+uint32_t data_blocks(int device);
+void data_name_new(const char *tag);
+
+#endif

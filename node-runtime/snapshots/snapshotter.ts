@@ -1,0 +1,143 @@
+/**
+ * Takes a snapshot: the sandbox rests while its writable layer is read, goes on, and then image and data are stored and named.
+ * @paper §6.1
+ *
+ * The name comes last, so whatever dies before leaves files that nothing refers to, and the same order takes them again. An order
+ * that was carried out is answered from its name. Content that earlier images of the stack or of this sandbox hold is not stored again.
+ *
+ * INV-REST: a sandbox that was running runs when this returns, however it returns.
+ */
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
+import { DsecError } from '#bus/errors.ts';
+import type { LayerDigest } from '#bus/ids.ts';
+import type { SnapshotFacts } from '#bus/sandbox/snapshot.ts';
+import type { SandboxState } from '#bus/sandbox/state.ts';
+import type { Clock } from '#actors/ports/clock.ts';
+import type { ImageRecord, LayerStore } from '#actors/ports/layer-store.ts';
+import type { SnapshotOrder } from '#actors/ports/sandbox-backend.ts';
+import { dataFilesOf } from '../images/data-files.ts';
+import { createWorkDirectory, sweepWorkDirectories } from '../images/tools/work-directory.ts';
+import { Semaphore } from '../roles/semaphore.ts';
+import { PACKING_LIMITS } from './limits.ts';
+import { snapshotName } from './names.ts';
+import { Packer, firstIdOf, type PackOrder, type Taken } from './packer.ts';
+
+/** The sandbox's side: where its upper lies, and how it is brought to rest. */
+export type SnapshotSource = {
+  readonly upper: PackOrder['upper'];
+  rest(): Promise<void>;
+  goOn(): Promise<void>;
+};
+export type SnapshotResult = { readonly layer: LayerDigest; readonly facts: SnapshotFacts };
+
+type Read = { readonly taken: Taken; readonly frozenMs: number };
+
+export class Snapshotter {
+  readonly #store: LayerStore;
+  readonly #clock: Clock;
+  readonly #turns = new Semaphore(PACKING_LIMITS.atOnce);
+
+  constructor(store: LayerStore, clock: Clock) {
+    this.#store = store;
+    this.#clock = clock;
+  }
+
+  /** UNPORTABLE_FILE, NO_SPACE, KEY_CONFLICT; the store's errors. */
+  take(sandbox: SandboxState, order: SnapshotOrder, source: SnapshotSource): Promise<SnapshotResult> {
+    return this.#turns.run(async () => {
+      const known = this.#known(sandbox, order);
+      if (known) return known;
+      const work = await createWorkDirectory(this.#store.scratchDir);
+      try {
+        await sweepWorkDirectories(this.#store.scratchDir);
+        return await this.#takeIn(work.path, sandbox, order, source);
+      } finally {
+        await work.remove();
+      }
+    });
+  }
+
+  /** What the same order has led to before. KEY_CONFLICT when another sandbox's snapshot has that name. */
+  #known({ id, project }: SandboxState, { snapshotId }: SnapshotOrder): SnapshotResult | null {
+    const record = this.#store.names.lookup(snapshotName(project, snapshotId));
+    if (!record?.snapshot) return null;
+    if (record.snapshot.sandboxId === id) return { layer: record.digest, facts: record.snapshot.facts };
+    throw DsecError.of('KEY_CONFLICT', `snapshot ${snapshotId} of project ${project} is one of sandbox ${record.snapshot.sandboxId}; choose another name`, {
+      details: { snapshotId, sandboxId: record.snapshot.sandboxId },
+    });
+  }
+
+  async #takeIn(dir: string, sandbox: SandboxState, order: SnapshotOrder, source: SnapshotSource): Promise<SnapshotResult> {
+    const startedMs = this.#clock.monotonicMs();
+    const [image, data] = [join(dir, 'image.erofs'), join(dir, 'data')];
+    const packer = new Packer({
+      what: `sandbox ${sandbox.id}`,
+      upper: source.upper,
+      firstId: firstIdOf(sandbox.slot),
+      image,
+      data,
+      uuid: uuidOf(sandbox.spec.layers),
+      earlier: this.#earlier(sandbox),
+      rules: order.scrub,
+    });
+    try {
+      await packer.prepare();
+      const { taken, frozenMs } = await this.#readAtRest(packer, source);
+      const stored = taken.storedBytes > 0 ? await this.#store.put(data, { consume: true }) : null;
+      await packer.write(stored?.digest ?? null);
+      const layer = await this.#store.put(image, { consume: true });
+      await this.#keepData(sandbox.id, layer.digest);
+      const storedBytes = layer.sizeBytes + (stored?.sizeBytes ?? 0);
+      const facts: SnapshotFacts = { ...taken, removed: [...taken.removed], storedBytes, frozenMs, totalMs: rounded(this.#clock.monotonicMs() - startedMs) };
+      await this.#name(sandbox, order, layer.digest, facts);
+      return { layer: layer.digest, facts };
+    } finally {
+      await packer.close();
+    }
+  }
+
+  async #readAtRest(packer: Packer, source: SnapshotSource): Promise<Read> {
+    const startedMs = this.#clock.monotonicMs();
+    try {
+      await source.rest();
+      const taken = await packer.take();
+      return { taken, frozenMs: rounded(this.#clock.monotonicMs() - startedMs) };
+    } finally {
+      await source.goOn();
+    }
+  }
+
+  /** Data files whose content this sandbox may have: of its own snapshots, newest first, and of what it stands on. */
+  #earlier({ snapshots, spec }: SandboxState): PackOrder['earlier'] {
+    const images = [...snapshots.map(({ layer }) => layer).reverse(), ...[...spec.layers].reverse()];
+    const digests = new Set(images.filter((digest) => this.#store.has(digest)).flatMap((digest) => dataFilesOf(this.#store.pathOf(digest))));
+    return [...digests].filter((digest) => this.#store.has(digest)).map((digest) => ({ digest, path: this.#store.pathOf(digest) }));
+  }
+
+  /** Data of earlier images may have lost its last name meanwhile. */
+  async #keepData(what: string, layer: LayerDigest): Promise<void> {
+    for (const digest of dataFilesOf(this.#store.pathOf(layer)))
+      if (!(await this.#store.renew(digest)))
+        throw DsecError.of('LAYER_NOT_FOUND', `snapshot of ${what}: data file ${digest} was collected meanwhile; it is taken again`, { details: { digest } });
+  }
+
+  async #name({ id, project, spec }: SandboxState, { snapshotId }: SnapshotOrder, digest: LayerDigest, facts: SnapshotFacts): Promise<void> {
+    const record: ImageRecord = {
+      name: snapshotName(project, snapshotId),
+      digest,
+      kind: 'base',
+      sizeBytes: facts.storedBytes,
+      createdAt: this.#clock.now(),
+      source: `snapshot of ${id}`,
+      below: spec.layers,
+      snapshot: { sandboxId: id, facts },
+    };
+    await this.#store.names.set(record);
+  }
+}
+
+/** A function of what the sandbox stands on: an image never has the digest of one of the layers below it. */
+const uuidOf = (layers: readonly LayerDigest[]): string => createHash('sha256').update(layers.join('\n')).digest('hex').slice(0, 32);
+
+const rounded = (ms: number): number => Math.round(ms * 100) / 100;
