@@ -55,7 +55,12 @@ const full = (message: string, dimension: string, free: number): WireError =>
   wireError('NODE_FULL', `${message}, or try again later`, { details: { dimension, free } });
 
 /** The first command of an admitted sandbox. */
-export const createOf = ({ requestId, spec, forkedFrom }: LaunchSandboxes, { index, attempt }: LaunchItem, slot: number, generation: number): SandboxCommand => ({
+export const createOf = (
+  { requestId, spec, forkedFrom }: LaunchSandboxes,
+  { index, attempt }: LaunchItem,
+  slot: number,
+  generation: number,
+): SandboxCommand => ({
   type: 'CreateSandbox',
   requestId,
   index,

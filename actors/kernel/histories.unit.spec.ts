@@ -12,7 +12,14 @@ import { rolloutDefinition } from '../rollout/rollout.definition.ts';
 import { sandboxDefinition } from '../sandbox/sandbox.definition.ts';
 import { SHELVES } from './testing/shelves.ts';
 
-const DEFINITIONS = { sandbox: sandboxDefinition, request: requestDefinition, edge: edgeDefinition, project: projectDefinition, job: jobDefinition, rollout: rolloutDefinition };
+const DEFINITIONS = {
+  sandbox: sandboxDefinition,
+  request: requestDefinition,
+  edge: edgeDefinition,
+  project: projectDefinition,
+  job: jobDefinition,
+  rollout: rolloutDefinition,
+};
 const filesOf = (kind: string) => {
   const folder = join(import.meta.dirname, '..', kind, 'histories');
   return readdirSync(folder).map((name) => ({ name, lines: readFileSync(join(folder, name), 'utf8').trim().split('\n') }));

@@ -248,7 +248,11 @@ describe('pause, resume, snapshot', () => {
 
   test('a snapshot returns to where it began and is made once per id', () => {
     const made: SandboxCommand = snapshotted('a');
-    expect(given(...running, snapshot, made).state).toMatchObject({ status: 'running', snapshots: [{ id: 's1', layer: `sha256:${'a'.repeat(64)}` }], snapshotId: 's1' });
+    expect(given(...running, snapshot, made).state).toMatchObject({
+      status: 'running',
+      snapshots: [{ id: 's1', layer: `sha256:${'a'.repeat(64)}` }],
+      snapshotId: 's1',
+    });
     expect(given(...running, pause, paused, snapshot, made).state).toMatchObject({ status: 'paused' });
     given(...running, snapshot)
       .when(snapshot, T0 + 9_000)
@@ -262,10 +266,7 @@ describe('pause, resume, snapshot', () => {
   });
 
   test('a sandbox keeps a bounded number of snapshots', () => {
-    const rounds = Array.from({ length: SANDBOX_LIMITS.snapshots }, (_, i): SandboxCommand[] => [
-      snapshotOf(`s${i}`),
-      snapshotted(String(i % 10)),
-    ]);
+    const rounds = Array.from({ length: SANDBOX_LIMITS.snapshots }, (_, i): SandboxCommand[] => [snapshotOf(`s${i}`), snapshotted(String(i % 10))]);
     given(...running, ...rounds.flat())
       .when(snapshotOf('more'), T0 + 900_000)
       .thenRejected('LIMIT_OUT_OF_RANGE', /snapshots/);

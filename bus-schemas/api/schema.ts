@@ -106,7 +106,13 @@ export const API = {
   snapshot: { request: one.extend({ key, snapshotId: SnapshotId, scrub: ScrubRules.default([]) }), response: Decision },
   /** The project's snapshots, by id. */
   snapshots: {
-    request: z.strictObject({ v, sandboxId: SandboxId.optional(), snapshotId: SnapshotId.optional(), after: z.string().optional(), limit: z.number().int().min(1).max(SNAPSHOT_LIMITS.page).default(100) }),
+    request: z.strictObject({
+      v,
+      sandboxId: SandboxId.optional(),
+      snapshotId: SnapshotId.optional(),
+      after: z.string().optional(),
+      limit: z.number().int().min(1).max(SNAPSHOT_LIMITS.page).default(100),
+    }),
     response: z.object({ snapshots: z.array(SnapshotView), next: z.string().nullable() }),
   },
   /** Takes a snapshot's name away; its layers go when nothing stands on them. */

@@ -49,7 +49,8 @@ export type BuildOptions = {
 export const buildLayer = async (store: LayerStore, request: BuildRequest, options: BuildOptions = {}): Promise<ImageRecord> => {
   const name = ImageName.safeParse(request.name);
   if (!name.success) throw invalid('INVALID_ARGUMENT', `image name ${JSON.stringify(request.name.slice(0, 100))}`, name.error);
-  if (isReservedName(name.data)) throw DsecError.of('INVALID_ARGUMENT', `image name ${name.data}: names below snapshots/ are given by the platform; choose another`);
+  if (isReservedName(name.data))
+    throw DsecError.of('INVALID_ARGUMENT', `image name ${name.data}: names below snapshots/ are given by the platform; choose another`);
   const onProgress = options.onProgress ?? (() => {});
   try {
     const work = await createWorkDirectory(store.scratchDir);

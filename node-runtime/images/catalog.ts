@@ -42,7 +42,11 @@ export class LayerCatalog {
   }
 
   #imageNotFound(name: ImageName): DsecError {
-    const near = nearest(name, this.#store.names.listNames(CATALOG_LIMITS.scannedNames).filter((known) => !isReservedName(known)), CATALOG_LIMITS.suggestions);
+    const near = nearest(
+      name,
+      this.#store.names.listNames(CATALOG_LIMITS.scannedNames).filter((known) => !isReservedName(known)),
+      CATALOG_LIMITS.suggestions,
+    );
     const hint = near.length > 0 ? `did you mean ${near.join(' or ')}?` : 'see "dsec image ls", or build it with "dsec image build"';
     return DsecError.of('IMAGE_NOT_FOUND', `no image is named ${name}; ${hint}`, { details: { name, near } });
   }

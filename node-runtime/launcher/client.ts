@@ -114,11 +114,7 @@ export class LauncherClient {
 
   /** Idempotent: each digest is mounted once. `devices`: the data files that it stands on. LAYER_NOT_FOUND when a file is not there. */
   async mountImage(digest: string, path: string, devices: readonly string[] = []): Promise<void> {
-    await this.#ask(REQUEST.mountImage, `mount image ${digest}`, [
-      ['digest', digest],
-      ['path', path],
-      ...devices.map((device) => ['device', device] as const),
-    ]);
+    await this.#ask(REQUEST.mountImage, `mount image ${digest}`, [['digest', digest], ['path', path], ...devices.map((device) => ['device', device] as const)]);
   }
 
   /** OVERLOADED while sandboxes use it. */

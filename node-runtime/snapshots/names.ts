@@ -32,7 +32,8 @@ const viewOf = (record: ImageRecord): SnapshotView | null =>
 export const findSnapshot = (store: LayerStore, project: ProjectName, id: SnapshotId): SnapshotView => {
   const record = store.names.lookup(snapshotName(project, id));
   const view = record && viewOf(record);
-  if (!view) throw DsecError.of('SNAPSHOT_NOT_FOUND', `there is no snapshot ${id} in project ${project}; see dsec snapshot ls`, { details: { snapshotId: id } });
+  if (!view)
+    throw DsecError.of('SNAPSHOT_NOT_FOUND', `there is no snapshot ${id} in project ${project}; see dsec snapshot ls`, { details: { snapshotId: id } });
   return view;
 };
 

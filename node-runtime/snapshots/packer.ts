@@ -54,7 +54,9 @@ export class Packer {
   constructor(order: PackOrder) {
     this.#what = order.what;
     const source = 'directory' in order.upper ? ['--upper', order.upper.directory] : ['--disk', order.upper.disk];
-    const earlier = order.earlier.slice(0, PACKING_LIMITS.earlierFiles).flatMap(({ digest, path }) => ['--earlier', `${digest.slice('sha256:'.length)}:${path}`]);
+    const earlier = order.earlier
+      .slice(0, PACKING_LIMITS.earlierFiles)
+      .flatMap(({ digest, path }) => ['--earlier', `${digest.slice('sha256:'.length)}:${path}`]);
     const rules = order.rules.flatMap((rule) => ['--rule', rule]);
     const args = [...source, '--first-id', String(order.firstId), '--image', order.image, '--data', order.data, '--uuid', order.uuid, ...earlier, ...rules];
     this.#child = spawn(join(projectRoot(), 'build/native/dsec-pack'), args, { stdio: ['pipe', 'pipe', 'pipe'], cwd: '/' });
@@ -121,11 +123,17 @@ export class Packer {
 
   #refusal(kind: string, [first = '', second = '']: readonly string[]): DsecError {
     if (kind === 'refused')
-      return DsecError.of('UNPORTABLE_FILE', `snapshot of ${this.#what}: ${first || '/'} cannot be kept as it is: ${second}; remove it, or leave it out by a scrub rule`, {
-        details: { path: first || '/', reason: second },
-      });
+      return DsecError.of(
+        'UNPORTABLE_FILE',
+        `snapshot of ${this.#what}: ${first || '/'} cannot be kept as it is: ${second}; remove it, or leave it out by a scrub rule`,
+        {
+          details: { path: first || '/', reason: second },
+        },
+      );
     if (first === 'ENOSPC' || first === 'EDQUOT')
-      return DsecError.of('NO_SPACE', `snapshot of ${this.#what}: the node's disk is full; remove images or free space, then take it again`, { details: { errno: first } });
+      return DsecError.of('NO_SPACE', `snapshot of ${this.#what}: the node's disk is full; remove images or free space, then take it again`, {
+        details: { errno: first },
+      });
     return DsecError.of('INTERNAL', `snapshot of ${this.#what}: could not ${second || kind}: ${first}`, { details: { errno: first, step: second } });
   }
 

@@ -110,7 +110,10 @@ describe.each([
 
 test('scrub rules leave out what they name, and say so', async () => {
   await using box = await dsec.runContainer({ image: 'odd' });
-  await inside(box, 'mkdir -p /tmp/x /root/.cache/y /w/p/__pycache__ /root/.ssh; touch /tmp/x/1 /root/.bash_history /w/p/__pycache__/a.pyc /w/p/a.py; echo k > /root/.ssh/id_rsa');
+  await inside(
+    box,
+    'mkdir -p /tmp/x /root/.cache/y /w/p/__pycache__ /root/.ssh; touch /tmp/x/1 /root/.bash_history /w/p/__pycache__/a.pyc /w/p/a.py; echo k > /root/.ssh/id_rsa',
+  );
   const { snapshotId, facts } = await box.snapshot({ scrub: 'standard' });
   expect(facts.removed.map(({ path }) => path).sort()).toEqual(['/root/.bash_history', '/root/.cache', '/root/.ssh/id_rsa', '/tmp/x', '/w/p/__pycache__']);
   expect(facts.removedCount).toBe(5);
