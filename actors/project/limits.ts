@@ -1,6 +1,6 @@
 export const QUOTA_LIMITS = {
   /** How long a lease may be spent from. Long enough that one commit serves thousands of creates; what a dead holder keeps from others. */
-  leaseMs: 20_000,
+  leaseMs: 10_000,
   /** How far apart the clocks of two services may be; a lease of a holder that died is settled this much after its end. */
   clockSkewMs: 30_000,
   /** Items of one lease: a second of the fleet's creates. */

@@ -132,12 +132,13 @@ export class UsageFold {
   }
 
   /** Loss of its sandboxes is derived from the loss of their Edge. */
-  #onEdge({ name, status, generation }: EdgeState): void {
-    if (status === 'active') return;
+  #onEdge({ name, status, generation, lostGeneration }: EdgeState): void {
+    const gone = status === 'retired' ? generation : lostGeneration;
+    if (gone === 0) return;
     for (const key of [...(this.#byEdge.get(name) ?? [])]) {
       const [id, index] = key.split(' ') as [string, string];
       const item = this.#requests.get(id)?.items.get(Number(index));
-      if (item && item.generation !== null && item.generation <= generation) this.#remove(id, Number(index));
+      if (item && item.generation !== null && item.generation <= gone) this.#remove(id, Number(index));
       this.#prune(id);
     }
   }

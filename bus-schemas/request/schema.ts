@@ -48,8 +48,8 @@ export const ReportRefused = z.object({
 export const RequestBusCommand = z.discriminatedUnion('type', [PlaceSandboxes, ReportRefused]);
 export type RequestBusCommand = z.infer<typeof RequestBusCommand>;
 
-/** Room that was reserved for a request: the lease it is spent from, for how many items, and what is said of the others. */
-export const ReservedQuota = z.object({ lease: QuotaLeaseId, count: z.number().int().nonnegative(), error: WireError.nullable() });
+/** Room that was reserved for a request: the lease it is spent from (null: there is none), for how many items, and what is said of the others. */
+export const ReservedQuota = z.object({ lease: QuotaLeaseId.nullable(), count: z.number().int().nonnegative(), error: WireError.nullable() });
 export type ReservedQuota = z.infer<typeof ReservedQuota>;
 
 /** The bus command with what only a shell can know: the choices of the placement policy and the quota, as data. */

@@ -12,9 +12,11 @@ import {
   COMMANDS_SUBJECTS,
   commitFilter,
   edgeCommandFilter,
+  IAM_FILTER,
   LOST_FILTER,
   opFilter,
   outFilter,
+  QUOTA_RECALL,
   SYSTEM_PROJECT,
 } from '#bus/subjects.ts';
 
@@ -38,11 +40,14 @@ export const permissionsOf = (role: Role, edge: EdgeName): Permissions => {
     case 'apiserver':
       return { publish: speaks(...CREATE_LANES, ...EDGE_QUEUES), subscribe: hears(API_FILTER, BEAT_FILTER, outFilter({})) };
     case 'placement':
-      return { publish: speaks(commitFilter({ kind: 'request', home: '_' }), ...CREATE_LANES, ...EDGE_QUEUES), subscribe: hears(BEAT_FILTER, outFilter({})) };
+      return {
+        publish: speaks(commitFilter({ kind: 'request', home: '_' }), ...CREATE_LANES, ...EDGE_QUEUES, IAM_FILTER),
+        subscribe: hears(BEAT_FILTER, outFilter({}), QUOTA_RECALL),
+      };
     case 'watcher':
       return { publish: speaks(commitFilter({ project: SYSTEM_PROJECT, kind: 'edge', home: '_' }), LOST_FILTER), subscribe: hears(BEAT_FILTER, outFilter({})) };
     case 'iam':
-      return { publish: speaks(commitFilter({ kind: 'project', home: '_' })), subscribe: hears(outFilter({})) };
+      return { publish: speaks(commitFilter({ kind: 'project', home: '_' }), QUOTA_RECALL), subscribe: hears(API_FILTER, IAM_FILTER, outFilter({})) };
     case 'edge':
       return {
         publish: speaks(

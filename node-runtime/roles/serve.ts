@@ -4,10 +4,11 @@
  * Started by hand, by systemd or by `dsec up`; then the parent's IPC channel carries `ready` and `drain`, and its end means
  * that nobody watches any more: the process ends, live sandboxes go on.
  */
+import { randomBytes } from 'node:crypto';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { NatsConnection } from '@nats-io/transport-node';
+import { type NatsConnection, nkeys } from '@nats-io/transport-node';
 import { Effect, type Scope } from 'effect';
 import { DsecError, toWireError } from '#bus/errors.ts';
 import type { RequestState } from '#bus/request/schema.ts';
@@ -31,11 +32,13 @@ import { type Edge, startEdge } from './edge/edge.ts';
 import { FORGETTING_LIMITS, startForgetting } from './forgetting.ts';
 import { EdgeStates } from './edge-states.ts';
 import { LostEdges } from './placement/lost-edges.ts';
+import { startIam } from './iam/iam.ts';
 import { Placement } from './placement/placement.ts';
+import { QuotaHolder } from './placement/quota-holder.ts';
 import { acquire, open, step } from './scope.ts';
 import { Watcher } from './watcher/watcher.ts';
 
-export const SERVED_ROLES = ['apiserver', 'placement', 'watcher', 'edge'] as const;
+export const SERVED_ROLES = ['apiserver', 'iam', 'placement', 'watcher', 'edge'] as const;
 export type ServedRole = (typeof SERVED_ROLES)[number];
 
 /** Messages between `dsec up` and its roles. */
@@ -157,9 +160,14 @@ const apiserver = (config: Config, log: Log): Effect.Effect<null, unknown, Scope
 const placement = (config: Config, log: Log): Effect.Effect<null, unknown, Scope.Scope> =>
   Effect.gen(function* () {
     const { connection, jetStream } = yield* openBus(config, 'placement', log);
+    const quota = yield* acquire(
+      () => new QuotaHolder({ connection, clock: clockWithOffset(config.clockOffsetMs), log, holder: `placement-${randomBytes(6).toString('hex')}` }),
+      (q) => q.close(),
+    );
     const role = yield* acquire(
       () =>
         new Placement({
+          quota,
           connection,
           eventLog: jetStream.eventLog,
           queue: jetStream.commandQueue,
@@ -196,6 +204,27 @@ const placement = (config: Config, log: Log): Effect.Effect<null, unknown, Scope
     );
     return null;
   });
+
+const iam = (config: Config, log: Log): Effect.Effect<null, unknown, Scope.Scope> =>
+  Effect.gen(function* () {
+    const { connection, jetStream } = yield* openBus(config, 'iam', log);
+    yield* startIam({
+      connection,
+      eventLog: jetStream.eventLog,
+      shards: shardsOf(config),
+      clock: clockWithOffset(config.clockOffsetMs),
+      clockSkewMs: config.clockSkewMs,
+      log,
+      root: { project: config.project, owner: rootOwnerOf(config) },
+    });
+    return null;
+  });
+
+/** The key that the platform wrote into its first context file. */
+const rootOwnerOf = (config: Config): { name: string; publicKey: string } | null => {
+  const seed = readSeed(join(pathsOf(config).credentials, `client-${config.project}.owner.nk`));
+  return seed === undefined ? null : { name: 'owner', publicKey: nkeys.fromSeed(new TextEncoder().encode(seed)).getPublicKey() };
+};
 
 const edge = (config: Config, log: Log): Effect.Effect<Edge, unknown, Scope.Scope> =>
   Effect.gen(function* () {
@@ -245,6 +274,7 @@ const program = (role: ServedRole, config: Config): Effect.Effect<Edge | null, u
   const log = createLog(role, config.logLevel);
   if (role === 'apiserver') return apiserver(config, log);
   if (role === 'watcher') return watcher(config, log);
+  if (role === 'iam') return iam(config, log);
   return role === 'placement' ? placement(config, log) : edge(config, log);
 };
 

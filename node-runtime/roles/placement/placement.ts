@@ -15,17 +15,19 @@ import { RequestBusCommand, type RequestCommand, type RequestEvent, type Request
 import type { LaunchSandboxes } from '#bus/sandbox/commands.ts';
 import type { ActorAddress } from '#bus/subjects.ts';
 import { BEAT_FILTER, createLaneSubject, edgeCommandSubject, requestAddress } from '#bus/subjects.ts';
-import type { CommandMeta } from '#actors/kernel/host.ts';
+import type { CommandMeta, CommandResult } from '#actors/kernel/host.ts';
 import { Fleet } from '#actors/placement/fleet.ts';
 import { choose } from '#actors/placement/choose.ts';
 import type { Clock } from '#actors/ports/clock.ts';
 import type { CommandConsumer, CommandQueue, Delivery } from '#actors/ports/command-queue.ts';
 import type { EventLog } from '#actors/ports/event-log.ts';
+import type { Quota } from '#actors/ports/quota.ts';
 import { requestDefinition } from '#actors/request/request.definition.ts';
 import { pendingRequestEffects, type RequestEffect } from '#actors/request/request.effects.ts';
 import type { Log } from '../../log/log.ts';
 import { ActorDriver } from '../driver/driver.ts';
 import { PLACEMENT_LIMITS } from './limits.ts';
+import { type Room, roomFor, settleRoom } from './spending.ts';
 
 export type PlacementOptions = {
   readonly connection: NatsConnection;
@@ -34,6 +36,7 @@ export type PlacementOptions = {
   readonly clock: Clock;
   readonly log: Log;
   readonly laneCount: number;
+  readonly quota: Quota;
 };
 
 type RequestDriver = ActorDriver<RequestState, RequestCommand, RequestEvent, RequestEffect>;
@@ -123,14 +126,37 @@ export class Placement {
       delivery.retry(PLACEMENT_LIMITS.noRoomRetryMs);
       return;
     }
+    // A record that is known is answered from; whether it counts is asked below.
+    const isNew = command.type === 'PlaceSandboxes' && now < deadlineAt && !this.#driver.peek(address);
+    const room: Room | number | null = isNew ? await roomFor(this.#o.quota, command) : null;
+    if (typeof room === 'number') {
+      delivery.retry(room);
+      return;
+    }
     const birth = command.type === 'PlaceSandboxes' && delivery.attempt === 1;
-    const result = await this.#driver.submit(address, chosen, meta, { birth });
+    const decided = room && chosen.type === 'PlaceSandboxes' ? { ...chosen, quota: room.quota } : chosen;
+    const result = await this.#driver.submit(address, decided, meta, { birth });
     this.#remember(address);
+    if (command.type === 'PlaceSandboxes') await this.#settleRoom(address, room, result, meta);
     if (!result.ok && result.error.retry !== 'never') throw new DsecError(result.error);
     if (!result.ok) this.#o.log.info('request.rejected', { actorId: command.requestId, code: result.error.code });
     const held = this.#driver.peek(address);
     if (held) await this.#forward(envelope, held.state);
     delivery.ack();
+  }
+
+  /** Nothing is forwarded that does not count: its items end as over quota. */
+  async #settleRoom(address: ActorAddress, room: Room | null, result: CommandResult, meta: CommandMeta): Promise<void> {
+    const held = this.#driver.peek(address);
+    const over = await settleRoom(this.#o.quota, room, result, held ? { state: held.state, sequence: held.stored.sequence } : null);
+    if (!over || !held) return;
+    const { project, id: requestId } = held.state;
+    const reported = await this.#driver.submit(
+      address,
+      { type: 'ReportOverQuota', project, requestId, error: over.toWire() },
+      { ...meta, commandId: `${meta.commandId}:quota` },
+    );
+    if (!reported.ok) throw new DsecError(reported.error);
   }
 
   /** "No room" is said of nodes as they were after the question, not before: what the asker has just ended makes room. */

@@ -89,15 +89,15 @@ const program = (o: PlatformOptions, progress: (message: string) => void, ending
       (b) => b.stop(),
     );
     const configFile = join(config.runDir, 'roles.json');
-    yield* step(async () => writeFileSync(configFile, JSON.stringify({ ...config, servers: bus.servers.join(',') }, null, 2), { mode: 0o600 }));
+    yield* step(async () => writeFileSync(configFile, JSON.stringify({ ...config, clockSkewMs: 0, servers: bus.servers.join(',') }, null, 2), { mode: 0o600 }));
     const stderr = yield* acquire(
       () => (o.logFile ? openSync(o.logFile, 'a', 0o600) : ('inherit' as const)),
       (fd) => (typeof fd === 'number' ? closeSync(fd) : undefined),
     );
     const shared = { program: join(projectRoot(), 'build/dsec.mjs'), configFile, log, stderr, restartMaxMs: o.restartMaxMs ?? UP_LIMITS.restartMaxMs };
-    progress('starting apiserver, placement and watcher');
+    progress('starting iam, apiserver, placement and watcher');
     const control = yield* acquire(
-      () => RoleChild.start({ ...shared, roles: ['apiserver', 'placement', 'watcher'] }),
+      () => RoleChild.start({ ...shared, roles: ['iam', 'apiserver', 'placement', 'watcher'] }),
       (child) => child.stop(),
     );
     progress('starting the Edge');

@@ -1,0 +1,90 @@
+/** Reads what is in use from the log: newest commits at the start, then every commit as it is stored. Decides nothing. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { DsecError } from '#bus/errors.ts';
+import type { Shard } from '#bus/ids.ts';
+import type { Positions } from '#bus/project/schema.ts';
+import { SYSTEM_SHARD } from '#bus/subjects.ts';
+import type { Clock } from '#actors/ports/clock.ts';
+import type { EventLog, StoredCommit, Tail } from '#actors/ports/event-log.ts';
+import { reaches } from '#actors/project/quota.ts';
+import { UsageFold } from '#actors/project/usage.ts';
+import { IAM_LIMITS } from './limits.ts';
+
+export type LedgerOptions = {
+  readonly eventLog: EventLog;
+  readonly shards: readonly Shard[];
+  readonly clock: Clock;
+  readonly onProject: (stored: StoredCommit) => void;
+};
+
+export class Ledger {
+  readonly #o: LedgerOptions;
+  readonly #fold = new UsageFold();
+  readonly #waiting = new Set<() => void>();
+  #tails: Tail[] = [];
+
+  private constructor(options: LedgerOptions) {
+    this.#o = options;
+  }
+
+  static async open(options: LedgerOptions): Promise<Ledger> {
+    const ledger = new Ledger(options);
+    for (const shard of options.shards) await ledger.#begin(shard);
+    return ledger;
+  }
+
+  /** Up to date with the clock: assignments that nobody will admit any more are no use. */
+  get fold(): UsageFold {
+    this.#fold.expire(this.#o.clock.now());
+    return this.#fold;
+  }
+
+  async #begin(shard: Shard): Promise<void> {
+    const { eventLog } = this.#o;
+    const { lastSequence } = await eventLog.bounds(shard);
+    for (const kind of ['request', 'sandbox'] as const) for (const stored of await eventLog.lastOfEach({ shard, kind })) this.#fold.take(stored);
+    if (shard === SYSTEM_SHARD) {
+      for (const stored of await eventLog.lastOfEach({ shard, kind: 'edge' })) this.#fold.take(stored);
+      for (const stored of await eventLog.lastOfEach({ shard, kind: 'project' })) this.#o.onProject(stored);
+    }
+    this.#fold.reached(shard, lastSequence);
+    const onStored = (stored: StoredCommit) => {
+      this.#fold.apply(stored);
+      if (stored.address.kind === 'project') this.#o.onProject(stored);
+      this.#wake();
+    };
+    const onForgotten = ({ sequence }: { readonly sequence: number }) => {
+      this.#fold.reached(shard, sequence);
+      this.#wake();
+    };
+    this.#tails.push(await eventLog.tail(shard, lastSequence + 1, onStored, onForgotten));
+  }
+
+  #wake(): void {
+    for (const wake of this.#waiting) wake();
+    this.#waiting.clear();
+  }
+
+  /** Where the log ends now, in every shard. */
+  async ends(): Promise<Positions> {
+    const { eventLog, shards } = this.#o;
+    return Object.fromEntries(await Promise.all(shards.map(async (shard) => [shard, (await eventLog.bounds(shard)).lastSequence] as const)));
+  }
+
+  /** Resolves when the fold has read that far; BUS_UNAVAILABLE when it does not get there. */
+  async reach(positions: Positions): Promise<void> {
+    const until = performance.now() + IAM_LIMITS.foldWaitMs;
+    while (!reaches(this.#fold.asOf, positions)) {
+      const abort = new AbortController();
+      const woken = new Promise<void>((resolve) => this.#waiting.add(resolve));
+      await Promise.race([woken, delay(Math.max(1, until - performance.now()), undefined, { signal: abort.signal }).catch(() => {})]);
+      abort.abort();
+      if (performance.now() > until && !reaches(this.#fold.asOf, positions))
+        throw DsecError.of('BUS_UNAVAILABLE', `the log could not be read up to ${JSON.stringify(positions)}; it stands at ${JSON.stringify(this.#fold.asOf)}`);
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#tails.map((tail) => tail.close()));
+  }
+}

@@ -1,0 +1,172 @@
+/**
+ * Lends quota to placements, and settles what they have borrowed. @paper §3.2
+ *
+ * A lease is opened in the project it pays for, then in each one above it, and handed out only when all have it; whatever
+ * stops half-way is closed and settled by the sweep. Settlement: `closing` is committed, the end of the log is read (the
+ * fence), the fold reads up to it, the lease leaves the books from the bottom up. Any process may do any step.
+ */
+import type { NatsConnection } from '@nats-io/transport-node';
+import { encode } from '#bus/envelope.ts';
+import { DsecError, type WireError, wireError } from '#bus/errors.ts';
+import type { LendingRequest, LendingResponse, QuotaRecall } from '#bus/iam/quota-lending.ts';
+import type { ProjectName } from '#bus/ids.ts';
+import type { ProjectState, QuotaLease, Usage } from '#bus/project/schema.ts';
+import { fits, leftOf, type QuotaAmounts, type QuotaKey, type QuotaLeaseId, times } from '#bus/project/quota.ts';
+import { QUOTA_RECALL } from '#bus/subjects.ts';
+import { addMs, type DurationMs } from '#bus/units.ts';
+import type { Clock } from '#actors/ports/clock.ts';
+import { overQuota } from '#actors/project/lease.decider.ts';
+import { freeOf, sizeLease, usedOf } from '#actors/project/quota.ts';
+import { QUOTA_LIMITS } from '#actors/project/limits.ts';
+import type { Log } from '../../log/log.ts';
+import type { Ledger } from './ledger.ts';
+import { IAM_LIMITS } from './limits.ts';
+import type { Projects } from './projects.ts';
+
+export type LendingOptions = {
+  readonly connection: NatsConnection;
+  readonly projects: Projects;
+  readonly ledger: Ledger;
+  readonly clock: Clock;
+  readonly clockSkewMs: number;
+  readonly log: Log;
+};
+
+type Link = { readonly state: ProjectState; readonly usage: Usage };
+const later = (retryAfterMs: number) => ({ outcome: 'later' as const, retryAfterMs: retryAfterMs as DurationMs });
+
+export class Lending {
+  readonly #o: LendingOptions;
+  readonly #settling = new Set<string>();
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(options: LendingOptions) {
+    this.#o = options;
+    this.#timer = setInterval(() => this.#sweep(), IAM_LIMITS.sweepMs).unref();
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  async draw(asked: LendingRequest<'drawQuota'>): Promise<LendingResponse<'drawQuota'>> {
+    const { project, holder, lease: id, each, count, prefetch } = asked;
+    const chain = this.#chain(project);
+    if (!chain) return { outcome: 'refused', error: wireError('FORBIDDEN', `there is no project ${project}; create it first`) };
+    const size = sizeLease(chain, each, count, prefetch);
+    if (size.kind === 'none') return { outcome: 'refused', error: refusal(chain, each) };
+    if (size.kind === 'recall') {
+      this.#recall(chain);
+      return later(IAM_LIMITS.recallMs);
+    }
+    const granted = times(each, size.count);
+    const expiresAt = addMs(this.#o.clock.now(), QUOTA_LIMITS.leaseMs as DurationMs);
+    for (const name of chain.map(({ state }) => state.name)) {
+      const usage = this.#usageOf(name);
+      const opened = await this.#o.projects.try(name, { type: 'OpenLease', lease: { id, project, holder, granted, expiresAt }, usage });
+      if (opened.ok) continue;
+      void this.#settle(project, id);
+      return later(IAM_LIMITS.raceMs);
+    }
+    const scarce = chain.some(({ state }) => Object.keys(state.limits).length > 0);
+    const error = size.count < count ? refusal(this.#chain(project) ?? chain, each) : null;
+    return { outcome: 'lent', count: size.count, granted, lifeMs: QUOTA_LIMITS.leaseMs as DurationMs, scarce, error };
+  }
+
+  async closeLeases({ project, leases }: LendingRequest<'closeQuota'>): Promise<LendingResponse<'closeQuota'>> {
+    for (const id of leases) void this.#settle(project, id);
+    return {};
+  }
+
+  async confirm({ project, requestId, lease, at }: LendingRequest<'confirmQuota'>): Promise<LendingResponse<'confirmQuota'>> {
+    await this.#o.ledger.reach(at);
+    if (this.#o.ledger.fold.isAdmitted(requestId)) return { outcome: 'counted' };
+    const chain = this.#chain(project);
+    if (!chain) return { outcome: 'refused', error: wireError('FORBIDDEN', `there is no project ${project}`) };
+    for (const { state } of chain) {
+      const confirmed = await this.#o.projects.try(state.name, { type: 'ConfirmCharge', requestId, lease, at, usage: this.#usageOf(state.name) });
+      if (confirmed.ok) continue;
+      return confirmed.error.code === 'QUOTA_EXCEEDED' ? { outcome: 'refused', error: confirmed.error } : later(IAM_LIMITS.raceMs);
+    }
+    return { outcome: 'counted' };
+  }
+
+  #chain(project: ProjectName): Link[] | undefined {
+    return this.#o.projects.directory.chainOf(project)?.map((state) => ({ state, usage: this.#usageOf(state.name) }));
+  }
+
+  /** What a project and those below it use. */
+  #usageOf(project: ProjectName): Usage {
+    const { directory } = this.#o.projects;
+    return this.#o.ledger.fold.usageOf(
+      directory.subtreeOf(project),
+      (directory.get(project)?.leases ?? []).map(({ id }) => id),
+    );
+  }
+
+  /** Use of a project as people ask for it. */
+  used(project: ProjectName): QuotaAmounts {
+    return usedOf(this.#usageOf(project));
+  }
+
+  #recall(chain: readonly Link[]): void {
+    const leases = [...new Set(chain.flatMap(({ state }) => state.leases.map(({ id }) => id)))];
+    this.#o.connection.publish(QUOTA_RECALL, encode('recall', { v: 1, leases } satisfies QuotaRecall));
+  }
+
+  #sweep(): void {
+    const now = this.#o.clock.now();
+    for (const { name, leases } of this.#o.projects.directory.all())
+      for (const lease of leases) if (this.#isDue(name, lease, now)) void this.#settle(lease.project, lease.id);
+  }
+
+  #isDue(project: ProjectName, lease: QuotaLease, now: number): boolean {
+    if (lease.project !== project) return !this.#held(lease.project, lease.id);
+    return lease.status === 'closing' || lease.expiresAt + this.#o.clockSkewMs <= now;
+  }
+
+  #held(project: ProjectName, id: QuotaLeaseId): QuotaLease | undefined {
+    return this.#o.projects.directory.get(project)?.leases.find((lease) => lease.id === id);
+  }
+
+  /** Every step may be repeated; a step that fails is taken up by a later sweep. */
+  async #settle(project: ProjectName, id: QuotaLeaseId): Promise<void> {
+    if (this.#settling.has(id)) return;
+    this.#settling.add(id);
+    try {
+      const { projects, ledger } = this.#o;
+      await projects.decide(project, { type: 'CloseLease', id });
+      if (this.#held(project, id)) {
+        const fence = await ledger.ends();
+        await ledger.reach(fence);
+        await projects.decide(project, { type: 'SettleLease', id, fence });
+      }
+      const { ancestors = [], fence = {} } = projects.directory.get(project) ?? {};
+      for (const above of ancestors) if (this.#held(above, id)) await projects.decide(above, { type: 'SettleLease', id, fence });
+    } catch (thrown) {
+      this.#o.log.info('lease.unsettled', {
+        project,
+        lease: id,
+        message: (thrown as Error).message,
+        code: thrown instanceof DsecError ? thrown.code : 'INTERNAL',
+      });
+    } finally {
+      this.#settling.delete(id);
+    }
+  }
+}
+
+/** Names the first limit, from the project upwards, that has no room for one more. */
+const refusal = (chain: readonly Link[], each: QuotaAmounts): WireError => {
+  for (const { state, usage } of chain) {
+    const left = leftOf(state.limits, usedOf(usage));
+    const key = (Object.keys(left) as QuotaKey[]).find((one) => fits({ [one]: left[one] }, each, 1) === 0);
+    if (key && each[key] === undefined)
+      return wireError('QUOTA_EXCEEDED', `project ${state.name} has a limit on ${key}; give the sandbox a limit of its own (limits.diskMiB)`, {
+        retry: 'never',
+      });
+    if (key) return overQuota(state.name, key, state.limits, usedOf(usage));
+  }
+  const tightest = chain.find(({ state, usage }) => fits(freeOf(state, usage), each, 1) === 0);
+  return wireError('QUOTA_EXCEEDED', `the quota of ${tightest?.state.name ?? chain[0]?.state.name} has no room; end some sandboxes or have it raised`);
+};
