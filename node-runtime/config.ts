@@ -64,6 +64,11 @@ export const Config = z.strictObject({
   maxSandboxes: z.number().int().min(1).max(65_000).optional(),
   /** Memory that sandboxes may ask for in all; the default is what the machine has, times an over-commitment. */
   memoryMiB: z.number().int().min(64).optional(),
+  /**
+   * Compressed swap that the node makes for paused sandboxes when the first one is paused, and removes when it ends; 0: none. The default is
+   * half of the memory, or none where the host has swap on a disk.
+   */
+  swapMiB: z.number().int().min(0).max(16_777_216).optional(),
   /** Disk that sandboxes with a disk limit may ask for in all; the default is what is free, times an over-commitment. */
   diskMiB: z.number().int().min(0).optional(),
   /** Disk limit of a sandbox that asks for none. Null: it shares the node's free space. */

@@ -45,6 +45,8 @@ const RunOptionsSchema = z.strictObject({
   outputLimitBytes: between('bytes', 0, EXEC_LIMITS.outputBytesMax).int('must be a whole number of bytes').optional(),
   /** Seconds without any command until the sandbox is stopped; null for no idle limit. */
   ttlRunningStop: seconds.nullable().optional(),
+  /** Seconds without any command until the sandbox is paused; the next command resumes it. `ttlRunningStop` goes on meanwhile. */
+  ttlRunningPause: seconds.nullable().optional(),
   /** Seconds that it may run without a pause; null for no such limit. */
   ttlRunning: seconds.nullable().optional(),
   /** Seconds from creation until the sandbox is stopped, whatever it does. */
@@ -90,7 +92,7 @@ export const orderOf = (options: RunOptions): Order => {
       openFiles: o.openFilesLimit,
       outputBytes: o.outputLimitBytes,
     }),
-    lives: withoutUndefined({ totalMs: toMs(o.ttlTotal), runningMs: toMs(o.ttlRunning), idleMs: toMs(o.ttlRunningStop) }),
+    lives: withoutUndefined({ totalMs: toMs(o.ttlTotal), runningMs: toMs(o.ttlRunning), idleMs: toMs(o.ttlRunningStop), idlePauseMs: toMs(o.ttlRunningPause) }),
     networkRules: o.networkRules,
     initUser: o.initUser,
     env: o.env,

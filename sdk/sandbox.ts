@@ -30,6 +30,7 @@ export type NewLives = {
   readonly ttlTotal?: number | undefined;
   readonly ttlRunning?: number | null | undefined;
   readonly ttlRunningStop?: number | null | undefined;
+  readonly ttlRunningPause?: number | null | undefined;
 };
 
 export class Sandbox {
@@ -127,7 +128,10 @@ export class Sandbox {
     return this.#settle({ verb: 'delete', reached: () => false, endIsGoal: true }, options);
   }
 
-  /** Freezes every process; the next command resumes it. @paper §6.3 */
+  /**
+   * Freezes every process and gives its memory back to the node; whatever needs its inside (a command, a file, a port, input) resumes it first,
+   * looking at what is there does not. Time-outs of commands stand meanwhile, the total life goes on. @paper §6.3
+   */
   async pause(options: SettleOptions & Keyed = {}): Promise<void> {
     await this.#settle({ verb: 'pause', reached: (state) => state.status === 'paused', endIsGoal: false }, options);
   }
@@ -149,16 +153,17 @@ export class Sandbox {
 
   /**
    * New lives in seconds, counted from now: `ttlTotal` until it ends whatever it does, `ttlRunning` without a pause,
-   * `ttlRunningStop` without a command; null takes a limit away. The answer's `lives` say what was granted, in absolute time.
+   * `ttlRunningStop` without a command, `ttlRunningPause` without a command until it is paused; null takes a limit away. The answer's `lives` say what was granted, in absolute time.
    * LIMIT_OUT_OF_RANGE above the platform's longest life, INVALID_STATE or SANDBOX_ENDED when its end came first.
    */
   async extend(lives: NewLives, options: Keyed = {}): Promise<Decision> {
     const totalMs = lifeMs('ttlTotal', lives.ttlTotal);
     const runningMs = lifeMs('ttlRunning', lives.ttlRunning);
     const idleMs = lifeMs('ttlRunningStop', lives.ttlRunningStop);
-    const wire = Object.fromEntries(Object.entries({ totalMs, runningMs, idleMs }).filter(([, value]) => value !== undefined));
+    const idlePauseMs = lifeMs('ttlRunningPause', lives.ttlRunningPause);
+    const wire = Object.fromEntries(Object.entries({ totalMs, runningMs, idleMs, idlePauseMs }).filter(([, value]) => value !== undefined));
     if (Object.keys(wire).length === 0) {
-      const fields = ['ttlTotal', 'ttlRunning', 'ttlRunningStop'];
+      const fields = ['ttlTotal', 'ttlRunning', 'ttlRunningStop', 'ttlRunningPause'];
       throw DsecError.of('INVALID_ARGUMENT', `lives: name at least one of ${fields.join(', ')}`, { details: { fields } });
     }
     return this.#session.api.call('extend', { id: this.id, key: (options.key ?? randomKey()) as ClientKey, ...wire });

@@ -18,6 +18,8 @@ export const ADMISSION_LIMITS = {
   cpuOvercommit: 2_048,
   /** A node with less memory available takes no more sandboxes, whatever their limits promise. */
   memoryFloorMiB: 768,
+  /** Left beside what a paused sandbox gave back, when it goes on. Less than creates leave, so that they stop first. */
+  resumeFloorMiB: 256,
   /** A node with less takes no more sandboxes, whatever they ask for: the bus and the logs need what is left. */
   diskFloorMiB: 512,
 } as const;

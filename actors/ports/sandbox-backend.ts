@@ -14,11 +14,16 @@ export type SnapshotOrder = { readonly snapshotId: SnapshotId; readonly scrub: S
 export interface SandboxBackend {
   /** Brings the sandbox to life; answers with its first process when it can take commands. */
   ensureLaunched(sandbox: SandboxState, signal: AbortSignal): Promise<{ readonly pid: number }>;
-  /** Holds the channel to a live sandbox. Resolves with the reason when the sandbox is gone, with null when aborted. */
-  watch(sandbox: SandboxState, signal: AbortSignal): Promise<WireError | null>;
+  /**
+   * Holds the channel to a live sandbox, whose commands are made to rest (`frozen`), to run, or left as they are (null: that is
+   * changing). Resolves with the reason when the sandbox is gone, with null when aborted.
+   */
+  watch(sandbox: SandboxState, frozen: boolean | null, signal: AbortSignal): Promise<WireError | null>;
   /** Ends every process and frees mounts, groups, addresses and the writable layer. */
   ensureDestroyed(sandbox: SandboxState): Promise<void>;
-  ensurePaused(sandbox: SandboxState): Promise<void>;
+  /** Everything in it rests, and its memory is given back; null when that is not known, or goes on. */
+  ensurePaused(sandbox: SandboxState): Promise<{ readonly memoryGivenBackMiB: number | null }>;
+  /** It runs again. NODE_FULL when the node has no memory for it; it stays as it is then. */
   ensureResumed(sandbox: SandboxState): Promise<void>;
   /** Saves the writable layer under the snapshot's name, once; answers with the new layer's digest. The sandbox goes on as it was. */
   ensureSnapshot(sandbox: SandboxState, order: SnapshotOrder): Promise<{ readonly layer: LayerDigest; readonly facts: SnapshotFacts }>;

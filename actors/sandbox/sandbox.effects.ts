@@ -50,7 +50,7 @@ export const pendingSandboxEffects = (state: SandboxState): readonly SandboxEffe
       return [...attached(state, null), { ...it, key: round('resume'), type: 'ensureResumed' }];
     case 'snapshotting':
       return [
-        ...attached(state, null),
+        ...attached(state, state.returnTo === 'paused' ? true : null),
         ...(snapshotId === null ? [] : [{ ...it, key: round(`snapshot:${snapshotId}`), type: 'ensureSnapshot' as const, snapshotId, scrub }]),
       ];
     case 'stopping':

@@ -105,6 +105,16 @@ export class Chronus {
     await (await this.#channel.client())?.setLife(seconds);
   }
 
+  /** While it stands, commands do not use up their time. Nothing happens when the sandbox is gone. */
+  async stopClock(stopped: boolean): Promise<void> {
+    await (await this.#channel.client())?.stopClock(stopped);
+  }
+
+  /** Whether this call is answered by what is recorded already: its key names a command that has ended. */
+  isRecorded(op: ExecOpName, request: OpParsed<ExecOpName>): boolean {
+    return op === 'exec' && this.#table.get(execIdFor(this.#o.sandboxId, (request as OpParsed<'exec'>).key))?.ended === true;
+  }
+
   /** The sandbox is gone for certain: whoever waits is told how its commands ended. */
   end(): void {
     this.#channel.end();

@@ -50,8 +50,14 @@ export type Launched = {
 /** `pid` 0: nothing runs, but something of it is left to destroy. */
 export type Present = { readonly id: string; readonly pid: number };
 export type SandboxStats = { readonly memoryBytes: number; readonly cpuUsec: number; readonly pids: number; readonly oomKills: number };
-/** What a payload used before and after, what of it lies in swap, and what its compressed copies take. */
-export type Reclaimed = { readonly beforeBytes: number; readonly afterBytes: number; readonly swappedBytes: number; readonly costBytes: number };
+/** What a payload used before and after; what of it lies in swap now, what compressed copies of that take, what of files was dropped. */
+export type Reclaimed = {
+  readonly beforeBytes: number;
+  readonly afterBytes: number;
+  readonly swappedBytes: number;
+  readonly costBytes: number;
+  readonly droppedBytes: number;
+};
 export type LauncherInfo = { readonly pid: number; readonly cgroup: 'v2' | 'v1' | 'mixed'; readonly erofs: 'file' | 'loop'; readonly version: string };
 
 type Pending = { readonly request: string; readonly resolve: (frame: Frame) => void; readonly reject: (error: Error) => void; readonly timer: NodeJS.Timeout };
@@ -155,10 +161,13 @@ export class LauncherClient {
    */
   async reclaim(id: string): Promise<Reclaimed> {
     const frame = await this.#ask(REQUEST.reclaim, `reclaim memory of ${id}`, [['id', id]], LAUNCHER_LIMITS.reclaimMs);
-    const [beforeBytes, afterBytes, swappedBytes, costBytes] = ['beforeBytes', 'afterBytes', 'swappedBytes', 'costBytes'].map((key) =>
-      numberOf(frame, key),
-    ) as [number, number, number, number];
-    return { beforeBytes, afterBytes, swappedBytes, costBytes };
+    return {
+      beforeBytes: numberOf(frame, 'beforeBytes'),
+      afterBytes: numberOf(frame, 'afterBytes'),
+      swappedBytes: numberOf(frame, 'swappedBytes'),
+      costBytes: numberOf(frame, 'costBytes'),
+      droppedBytes: numberOf(frame, 'droppedBytes'),
+    };
   }
 
   /** Brings pages back from swap before they are touched, at most so many. Answers with the bytes it asked the kernel for. */

@@ -75,6 +75,7 @@ enum {
 	/* Half a GiB compresses in a second; a worker that takes this long is stuck behind something else. */
 	RECLAIM_TIMEOUT_SECONDS = 40,
 	PREFETCH_TIMEOUT_SECONDS = 20,
+	PREFETCH_NICE = 10,
 	/* Taking a swap area off brings back whatever lies in it. */
 	SWAP_TIMEOUT_SECONDS = 100,
 	/* Page ranges and pages (8 MiB) of one piece of advice: small enough that threads share a process evenly. */

@@ -13,11 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
 /* Places of the numbers in a worker's outcome. */
-enum { MEMORY_BEFORE, MEMORY_AFTER, MEMORY_SWAPPED, MEMORY_COST, MEMORY_ADVISED };
+enum { MEMORY_BEFORE, MEMORY_AFTER, MEMORY_SWAPPED, MEMORY_COST, MEMORY_DROPPED, MEMORY_ADVISED };
 
 struct advice {
 	enum page_kind kind;
@@ -88,7 +89,9 @@ static void reclaim(const struct job_order *order, struct job_outcome *outcome)
 	cgroup_read_memory(tree, order->id, &memory);
 	outcome->numbers[MEMORY_AFTER] = memory.used_bytes;
 	outcome->numbers[MEMORY_SWAPPED] = memory.swapped_bytes;
-	outcome->numbers[MEMORY_COST] = cost_of(memory.swapped_bytes > swapped_before ? memory.swapped_bytes - swapped_before : 0);
+	outcome->numbers[MEMORY_COST] = cost_of(memory.swapped_bytes);
+	uint64_t left = outcome->numbers[MEMORY_AFTER] + (memory.swapped_bytes > swapped_before ? memory.swapped_bytes - swapped_before : 0);
+	outcome->numbers[MEMORY_DROPPED] = outcome->numbers[MEMORY_BEFORE] > left ? outcome->numbers[MEMORY_BEFORE] - left : 0;
 }
 
 static void answer_reclaim(const struct job_order *order, const struct job_outcome *outcome)
@@ -102,6 +105,7 @@ static void answer_reclaim(const struct job_order *order, const struct job_outco
 	body_add(&body, "afterBytes", "%llu", (unsigned long long)outcome->numbers[MEMORY_AFTER]);
 	body_add(&body, "swappedBytes", "%llu", (unsigned long long)outcome->numbers[MEMORY_SWAPPED]);
 	body_add(&body, "costBytes", "%llu", (unsigned long long)outcome->numbers[MEMORY_COST]);
+	body_add(&body, "droppedBytes", "%llu", (unsigned long long)outcome->numbers[MEMORY_DROPPED]);
 	answer_ok(&order->ticket, &body);
 }
 
@@ -139,7 +143,7 @@ void reclaim_request(const struct request *request, const char *id)
 	}
 	/* nothing to be had: a shell that sleeps */
 	if (memory.reclaimable_bytes + (has_swap() ? 0 : memory.file_bytes) < RECLAIM_BYTES_MIN) {
-		struct job_outcome outcome = {.numbers = {memory.used_bytes, memory.used_bytes, memory.swapped_bytes, 0}};
+		struct job_outcome outcome = {.numbers = {memory.used_bytes, memory.used_bytes, memory.swapped_bytes, cost_of(memory.swapped_bytes)}};
 		order.ticket = request->ticket;
 		answer_reclaim(&order, &outcome);
 		return;
@@ -150,6 +154,7 @@ void reclaim_request(const struct request *request, const char *id)
 static void prefetch(const struct job_order *order, struct job_outcome *outcome)
 {
 	struct advice advice = {PAGES_IN_SWAP, MADV_WILLNEED, threads_for(order->argument), order->argument, 0};
+	setpriority(PRIO_PROCESS, 0, PREFETCH_NICE); /* what the sandbox does now comes first: it may not touch these pages at all */
 	cgroup_each_process(&launcher.cgroups, order->id, advise_process, &advice);
 	outcome->numbers[MEMORY_ADVISED] = advice.advised_bytes;
 }

@@ -25,8 +25,10 @@ import type { Log } from '../../log/log.ts';
 import { Semaphore } from '../../roles/semaphore.ts';
 import type { Snapshotter, SnapshotResult } from '../../snapshots/snapshotter.ts';
 import type { DiskTemplates } from './disk-templates.ts';
+import { Freezer } from './freezer.ts';
 import { cpuHints } from './hints.ts';
 import { CONTAINER_LIMITS } from './limits.ts';
+import type { PausedMemory } from './paused-memory.ts';
 
 const DISK = 'disk.ext4';
 
@@ -44,6 +46,9 @@ export type ContainerBackendOptions = {
   readonly images: ImageMounts;
   readonly disks: Pick<DiskTemplates, 'pathFor'>;
   readonly snapshots: Snapshotter;
+  readonly memory: PausedMemory;
+  /** Why a paused sandbox may not go on now; null when it may. */
+  readonly refusalOfResume: (sandbox: SandboxState) => WireError | null;
   /** How long output of ended commands is kept. */
   readonly outputRetentionMs: number;
   readonly clock: Clock;
@@ -66,12 +71,13 @@ export class ContainerBackend implements SandboxBackend {
   readonly #states = new Map<SandboxId, SandboxState>();
   readonly #attaching = new Map<SandboxId, Promise<Live | WireError>>();
   readonly #fileSessions = new SessionBudget();
-  /** This Edge has lost its lease. */
-  #allFrozen = false;
   readonly #launches = new Semaphore(CONTAINER_LIMITS.launchesInFlight);
+  /** Who wants the commands of which sandbox at rest. */
+  readonly freezer: Freezer;
 
   constructor(options: ContainerBackendOptions) {
     this.#o = options;
+    this.freezer = new Freezer(options.launcher);
   }
 
   ensureLaunched(sandbox: SandboxState, signal: AbortSignal): Promise<{ readonly pid: number }> {
@@ -100,6 +106,7 @@ export class ContainerBackend implements SandboxBackend {
         pids: limits.pids,
         lifeSeconds: this.#secondsTo(hardEndOf(sandbox)),
       });
+      this.freezer.born(sandbox.id);
       return { pid };
     });
   }
@@ -114,9 +121,11 @@ export class ContainerBackend implements SandboxBackend {
     if (live && live.hardEndAt !== hardEndOf(sandbox)) void this.#setHardEnd(live, sandbox);
   }
 
-  async watch(sandbox: SandboxState, signal: AbortSignal): Promise<WireError | null> {
+  async watch(sandbox: SandboxState, frozen: boolean | null, signal: AbortSignal): Promise<WireError | null> {
     const attached = await this.#attach(sandbox);
     if (!('gone' in attached)) return attached;
+    if (frozen !== null) await this.#rest(sandbox.id, attached, frozen);
+    if (signal.aborted) return null;
     return new Promise((resolve) => {
       signal.addEventListener('abort', () => resolve(null), { once: true });
       void attached.gone.then((error) => {
@@ -178,6 +187,7 @@ export class ContainerBackend implements SandboxBackend {
     this.#live.get(id)?.files.close();
     this.#live.get(id)?.ports.close();
     this.#live.delete(id);
+    this.freezer.forget(id);
   }
 
   async present(): Promise<SandboxId[]> {
@@ -189,34 +199,44 @@ export class ContainerBackend implements SandboxBackend {
    * lease. One that is paused stays so.
    */
   async freezeAll(frozen: boolean): Promise<void> {
-    this.#allFrozen = frozen;
-    const launcher = await this.#o.launcher();
     const present = await this.present();
-    const ids = frozen ? present : present.filter((id) => !isPausedIn(this.#states.get(id)));
-    await Promise.allSettled(ids.map((id) => (frozen ? launcher.freeze(id) : launcher.thaw(id))));
+    await Promise.allSettled(
+      present.map(async (id) => {
+        if (frozen) return this.freezer.hold(id, 'fenced');
+        if (isPausedIn(this.#states.get(id))) await this.freezer.hold(id, 'paused');
+        return this.freezer.release(id, 'fenced');
+      }),
+    );
   }
 
-  ensurePaused(sandbox: SandboxState): Promise<void> {
-    return Promise.reject(notYet('pause', sandbox));
+  async ensurePaused(sandbox: SandboxState): Promise<{ readonly memoryGivenBackMiB: number | null }> {
+    await this.#rest(sandbox.id, await this.#attached(sandbox), true);
+    return { memoryGivenBackMiB: await this.#o.memory.giveBack(sandbox.id) };
   }
 
-  ensureResumed(sandbox: SandboxState): Promise<void> {
-    return Promise.reject(notYet('resume', sandbox));
+  async ensureResumed(sandbox: SandboxState): Promise<void> {
+    const refusal = this.freezer.runs(sandbox.id) ? null : this.#o.refusalOfResume(sandbox);
+    if (refusal) throw new DsecError(refusal);
+    await this.#rest(sandbox.id, await this.#attached(sandbox), false);
+    void this.#o.memory.prefetch(sandbox.id);
+  }
+
+  /** What paused sandboxes were swapped to goes, at the node's clean end. */
+  removeSwap(): Promise<void> {
+    return this.#o.memory.removeSwap();
   }
 
   /** A paused sandbox rests already, and goes on resting. */
   ensureSnapshot(sandbox: SandboxState, order: SnapshotOrder): Promise<SnapshotResult> {
-    const { id, spec, returnTo } = sandbox;
+    const { id, spec } = sandbox;
     const dir = this.#dir(id);
-    const isPaused = returnTo === 'paused';
     return this.#o.snapshots.take(sandbox, order, {
       upper: spec.limits.diskMiB === null ? { directory: join(dir, 'upper') } : { disk: join(dir, DISK) },
       rest: async () => {
-        if (!isPaused) await (await this.#o.launcher()).freeze(id);
+        if (sandbox.returnTo === 'paused') await this.freezer.hold(id, 'paused');
+        await this.freezer.hold(id, 'snapshot');
       },
-      goOn: async () => {
-        if (!isPaused && !this.#allFrozen) await (await this.#o.launcher()).thaw(id);
-      },
+      goOn: () => this.freezer.release(id, 'snapshot'),
     });
   }
 
@@ -227,6 +247,23 @@ export class ContainerBackend implements SandboxBackend {
       ports.close();
     }
     this.#live.clear();
+  }
+
+  /**
+   * Commands rest or run, and so does the clock of their time-outs. It stands only while they are known to rest, so that whatever fails
+   * between the two is made good by the next try.
+   */
+  async #rest(id: SandboxId, { chronus }: Live, resting: boolean): Promise<void> {
+    if (!resting && this.freezer.runs(id)) return;
+    if (!resting) await chronus.stopClock(false);
+    await (resting ? this.freezer.hold(id, 'paused') : this.freezer.release(id, 'paused'));
+    if (resting) await chronus.stopClock(true);
+  }
+
+  async #attached(sandbox: SandboxState): Promise<Live> {
+    const attached = await this.#attach(sandbox);
+    if (!('gone' in attached)) throw new DsecError(attached);
+    return attached;
   }
 
   #attach(sandbox: SandboxState): Promise<Live | WireError> {
@@ -327,6 +364,7 @@ const hardEndOf = ({ totalDeadlineAt }: SandboxState): number => totalDeadlineAt
 
 /** Operations on files and ports go to their services, which end with the sandbox; all others to Chronus. */
 const handlerOf = (chronus: Chronus, live: Pick<Live, 'files' | 'ports'> | undefined): OpHandler => ({
+  isRecorded: (op, request) => !isFileOp(op) && !isPortOp(op) && chronus.isRecorded(op as ExecOpName, request as OpParsed<ExecOpName>),
   handle: (op, request, body) => {
     if (!isFileOp(op) && !isPortOp(op)) return chronus.handle(op as ExecOpName, request as OpParsed<ExecOpName>, body);
     if (!live) throw DsecError.of('SANDBOX_ENDED', 'the sandbox has ended, and its files and servers with it; create a new one');
@@ -342,6 +380,3 @@ const goneError = ({ id }: SandboxState): WireError =>
     fault: 'infra',
     retry: 'later',
   });
-
-const notYet = (what: string, { id }: SandboxState): DsecError =>
-  DsecError.of('NOT_SUPPORTED', `${what} is not supported by the container backend of this version; sandbox ${id} goes on unchanged`);

@@ -64,9 +64,9 @@ export const createVerbs = (o: VerbsOptions): Verbs<ApiserverVerb> => ({
   snapshot: ({ id, key, snapshotId, scrub }, caller) => lifecycle(o, id, { type: 'SnapshotSandbox', snapshotId, scrub }, key, caller),
   snapshots: async (request, { project }) => pageOfSnapshots(await o.snapshots.list(project), request),
   deleteSnapshot: async ({ snapshotId }, { project }) => ({ deleted: await o.snapshots.remove(project, snapshotId) }),
-  extend: ({ id, key, totalMs, runningMs, idleMs }, caller) => {
-    const lives = Object.fromEntries(Object.entries({ totalMs, runningMs, idleMs }).filter(([, value]) => value !== undefined));
-    if (Object.keys(lives).length === 0) throw DsecError.of('INVALID_ARGUMENT', 'extend: name at least one of totalMs, runningMs and idleMs');
+  extend: ({ id, key, totalMs, runningMs, idleMs, idlePauseMs }, caller) => {
+    const lives = Object.fromEntries(Object.entries({ totalMs, runningMs, idleMs, idlePauseMs }).filter(([, value]) => value !== undefined));
+    if (Object.keys(lives).length === 0) throw DsecError.of('INVALID_ARGUMENT', 'extend: name at least one of totalMs, runningMs, idleMs and idlePauseMs');
     return lifecycle(o, id, { type: 'ExtendLives', ...lives }, key, caller);
   },
   events: (request, caller) => events(o, request, caller),

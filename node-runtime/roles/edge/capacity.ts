@@ -26,6 +26,17 @@ export const freeDiskMiB = (dir: string): number => {
 /** What new work can have without the kernel starting to take from others. */
 export const availableMemoryMiB = (): number => Math.floor(Number(/^MemAvailable:\s+(\d+) kB/m.exec(readFileSync('/proc/meminfo', 'utf8'))?.[1] ?? 0) / 1024);
 
+/** Swap of the host's own that pages can go to. Areas of zram are somebody's: ours is made for the purpose. */
+const hostHasSwap = (): boolean =>
+  readFileSync('/proc/swaps', 'utf8')
+    .split('\n')
+    .slice(1)
+    .some((line) => line.length > 0 && !line.startsWith('/dev/zram'));
+
+/** Size of the swap that this node makes for paused sandboxes. */
+export const pauseSwapMiB = ({ swapMiB }: Pick<Config, 'swapMiB'>): number =>
+  swapMiB ?? (hostHasSwap() ? 0 : Math.floor(totalmem() / 1024 / 1024 / EDGE_LIMITS.swapDivisor));
+
 export const nodeCapacity = (config: Pick<Config, 'dataDir' | 'maxSandboxes' | 'memoryMiB' | 'diskMiB'>): Capacity => {
   const descriptors = Math.max(0, descriptorLimit() - EDGE_LIMITS.descriptorReserve);
   const memoryMiB = config.memoryMiB ?? Math.max(0, Math.floor(totalmem() / 1024 / 1024) - EDGE_LIMITS.memoryReserveMiB) * EDGE_LIMITS.memoryOvercommit;

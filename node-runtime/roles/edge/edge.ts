@@ -27,6 +27,7 @@ import { HostProbes } from './probes.ts';
 import { serveOps } from './ops.ts';
 import { Sandboxes } from './sandboxes.ts';
 import { sweepLogs } from './sweep.ts';
+import { Waker } from './waker.ts';
 
 export type EdgeOptions = {
   readonly config: Config;
@@ -96,13 +97,14 @@ export const startEdge = (o: EdgeOptions): Effect.Effect<Edge, unknown, Scope.Sc
     yield* openDoors(inside);
     yield* startCleaning(inside);
 
-    const { launcher } = node;
+    const { launcher, backend } = node;
     return {
       drain: async (reportLeft) => {
         draining = true;
         const ticker = setInterval(() => reportLeft(sandboxes.liveCount), EDGE_LIMITS.drainReportMs);
         await sandboxes.endAll();
         clearInterval(ticker);
+        await backend.removeSwap();
         await lease.retire();
         await launcher.close(true);
       },
@@ -118,6 +120,7 @@ const openDoors = (i: Inside): Effect.Effect<void, unknown, Scope.Scope> =>
     const edge = config.edgeName;
     const { generation } = lease;
     const { backend, store } = node;
+    const waker = new Waker({ driver, changes: i.sandboxes.changes, clock });
     yield* acquire(
       () =>
         serveOps({
@@ -129,6 +132,7 @@ const openDoors = (i: Inside): Effect.Effect<void, unknown, Scope.Scope> =>
           fenced: () => lease.fenced,
           live: (id) => backend.handler(id),
           ended: (state) => backend.endedHandler(state),
+          awake: (address, id) => waker.awake(address, id),
         }),
       (ops) => ops.close(),
     );

@@ -18,13 +18,12 @@ export const sandboxEffectRunner =
           async () => ({ type: 'ReportStarted', ...(await backend.ensureLaunched(state, signal)) }),
         );
       case 'ensureAttached': {
-        const gone = await backend.watch(state, signal);
+        const gone = await backend.watch(state, effect.frozen, signal);
         return gone ? { type: 'ReportExited', error: gone } : null;
       }
       case 'ensurePaused':
         return transition(async () => {
-          await backend.ensurePaused(state);
-          return { type: 'ReportPaused' };
+          return { type: 'ReportPaused', ...(await backend.ensurePaused(state)) };
         });
       case 'ensureResumed':
         return transition(async () => {

@@ -46,6 +46,10 @@ export const EDGE_LIMITS = {
   trashPerRm: 512,
   /** How often a drain tells how many sandboxes are left. */
   drainReportMs: 500,
+  /** Memory ÷ compressed swap for paused sandboxes: its table costs 1/256 of its size, and a paused node holds less than it has. */
+  swapDivisor: 2,
+  /** How long an operation waits for a paused sandbox to go on; beyond, the caller is told and may come again. */
+  wakeMs: 60_000,
   /** Operations being answered at a time: long polls of every command of every sandbox. */
   opsInFlight: 20_000,
 } as const;

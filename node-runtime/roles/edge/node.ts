@@ -2,10 +2,12 @@
 import { mkdirSync } from 'node:fs';
 import { Effect, type Scope } from 'effect';
 import type { LayerDigest } from '#bus/ids.ts';
+import { refusalOfResume } from '#actors/edge/resume.ts';
 import type { Clock } from '#actors/ports/clock.ts';
 import type { LayerStore } from '#actors/ports/layer-store.ts';
 import { PosixLayerStore } from '#adapters/layers/posix/mod.ts';
 import { ContainerBackend } from '../../backends/container/backend.ts';
+import { PausedMemory } from '../../backends/container/paused-memory.ts';
 import { DiskTemplates } from '../../backends/container/disk-templates.ts';
 import { type Config, cgroupNameOf, pathsOf } from '../../config.ts';
 import { dataFilesOf } from '../../images/data-files.ts';
@@ -15,6 +17,7 @@ import type { Log } from '../../log/log.ts';
 import { projectRoot } from '../../project-root.ts';
 import { Snapshotter } from '../../snapshots/snapshotter.ts';
 import { acquire, step } from '../scope.ts';
+import { availableMemoryMiB, pauseSwapMiB } from './capacity.ts';
 import { LauncherHolder } from './launcher-holder.ts';
 
 export type Node = { readonly store: LayerStore; readonly images: ImageMounts; readonly backend: ContainerBackend; readonly launcher: LauncherHolder };
@@ -51,6 +54,9 @@ export const openNode = (config: Config, generation: number, clock: Clock, log: 
           images,
           disks: new DiskTemplates(paths.disks),
           snapshots: new Snapshotter(store, clock),
+          memory: new PausedMemory({ launcher: () => launcher.get(), swapMiB: () => pauseSwapMiB(config), availableMiB: availableMemoryMiB, log }),
+          refusalOfResume: ({ id, memoryGivenBackMiB }) =>
+            refusalOfResume(id, memoryGivenBackMiB, { edge: config.edgeName, availableMemoryMiB: availableMemoryMiB() }),
           outputRetentionMs: config.outputRetentionMs,
           clock,
           log,

@@ -10,7 +10,7 @@ import { DsecError, toWireError } from '#bus/errors.ts';
 import { type EdgeName, ProjectName, SandboxId } from '#bus/ids.ts';
 import { packOp, unpackOp } from '#bus/op/codec.ts';
 import { isOpName, OPS, type OpName, type OpParsed } from '#bus/op/schema.ts';
-import type { SandboxState, StopReason } from '#bus/sandbox/state.ts';
+import type { SandboxState, SandboxStatus, StopReason } from '#bus/sandbox/state.ts';
 import { ENDED_STATUSES, EXPIRY_REASONS } from '#bus/sandbox/state.ts';
 import { type ActorAddress, opFilter, parseOpSubject, sandboxAddress } from '#bus/subjects.ts';
 import type { EventLog } from '#actors/ports/event-log.ts';
@@ -21,6 +21,8 @@ import { EDGE_LIMITS } from './limits.ts';
 /** What answers operations on one sandbox. `body` are the raw bytes behind the meta. */
 export type OpHandler = {
   handle<O extends OpName>(op: O, request: OpParsed<O>, body: Uint8Array): Promise<{ readonly data: unknown; readonly body: readonly Uint8Array[] }>;
+  /** Whether it is answered from what is recorded, without the inside. */
+  isRecorded?<O extends OpName>(op: O, request: OpParsed<O>): boolean;
 };
 
 export type OpsOptions = {
@@ -33,12 +35,17 @@ export type OpsOptions = {
   readonly fenced: () => boolean;
   /** Chronus of a live sandbox; undefined while its channel is being made. */
   readonly live: (id: SandboxId) => Promise<OpHandler | undefined>;
+  /** Resumes a paused sandbox, once for all who ask; answers with the state in which it runs, or has begun to end. */
+  readonly awake: (address: ActorAddress, id: SandboxId) => Promise<SandboxState>;
   /** Reader of an ended sandbox's logs, while they are kept. */
   readonly ended: (state: SandboxState) => OpHandler | undefined;
 };
 
 /** Operations that are answered from what is recorded, and so go on after the sandbox has ended: an `exec` under a known key is one. */
 const READS: ReadonlySet<OpName> = new Set(['exec', 'wait', 'read', 'list']);
+
+/** Operations that need nothing of the inside: what a paused sandbox has written is read, waited for and let go of without waking it. */
+const LOOKS: ReadonlySet<OpName> = new Set(['wait', 'read', 'list', 'credit', 'resize', 'receive', 'hangup', 'fileClose']);
 
 export const serveOps = (options: OpsOptions): { close(): Promise<void> } => {
   let inFlight = 0;
@@ -78,7 +85,7 @@ const answer = async (options: OpsOptions, message: Msg): Promise<Uint8Array> =>
   const parsed = OPS[op].request.safeParse(meta);
   if (!parsed.success) throw invalid('INVALID_ARGUMENT', op, parsed.error);
   if (options.fenced()) throw DsecError.of('EDGE_FENCED', `node ${options.edge} cannot renew its lease and refuses operations until it can; try again`);
-  const handler = await handlerFor(options, project, id, op);
+  const handler = await handlerFor(options, project, id, op, parsed.data as OpParsed<typeof op>);
   const { data, body: answered } = await handler.handle(op, parsed.data as OpParsed<typeof op>, body);
   options.log.debug('op.answered', { op, actorId: id, durationMs: Math.round((performance.now() - startedAt) * 100) / 100 });
   return packOp({ ok: true, data }, ...answered);
@@ -93,11 +100,14 @@ const parseTarget = (subject: string): { project: ProjectName; id: SandboxId; op
   return { project: project.data, id: id.data, op: parts.op };
 };
 
-const handlerFor = async (options: OpsOptions, project: ProjectName, id: SandboxId, op: OpName): Promise<OpHandler> => {
+const handlerFor = async (options: OpsOptions, project: ProjectName, id: SandboxId, op: OpName, request: OpParsed<OpName>): Promise<OpHandler> => {
   const address = sandboxAddress(project, id);
   if (address.home !== options.edge) throw DsecError.of('SANDBOX_NOT_FOUND', `sandbox ${id} does not live on node ${options.edge}`);
-  const state = await stateOf(options, address);
-  if (!state) throw DsecError.of('SANDBOX_NOT_FOUND', `there is no sandbox ${id} in project ${project}; see dsec ls`);
+  const found = await stateOf(options, address);
+  if (!found) throw DsecError.of('SANDBOX_NOT_FOUND', `there is no sandbox ${id} in project ${project}; see dsec ls`);
+  const atRest = await handlerAtRest(options, found, op, request);
+  if (atRest) return atRest;
+  const state = isResting(found) ? await options.awake(address, id) : found;
   if (ENDED_STATUSES.has(state.status) || state.status === 'stopping') {
     const reader = READS.has(op) ? options.ended(state) : undefined;
     if (!reader) throw endedError(state);
@@ -114,6 +124,15 @@ const handlerFor = async (options: OpsOptions, project: ProjectName, id: Sandbox
 
 /** While a snapshot is taken commands stand still for a moment; what is asked meanwhile waits as they do. */
 const isOperable = ({ status, returnTo }: SandboxState): boolean => status === 'running' || (status === 'snapshotting' && returnTo === 'running');
+const RESTING: ReadonlySet<SandboxStatus> = new Set(['pausing', 'paused', 'resuming']);
+const isResting = (state: SandboxState): boolean => RESTING.has(state.status) || (state.status === 'snapshotting' && state.returnTo === 'paused');
+
+/** What answers about a paused sandbox without waking it. */
+const handlerAtRest = async (options: OpsOptions, state: SandboxState, op: OpName, request: OpParsed<OpName>): Promise<OpHandler | undefined> => {
+  if (!isResting(state)) return undefined;
+  const live = await options.live(state.id);
+  return LOOKS.has(op) || live?.isRecorded?.(op, request) ? live : undefined;
+};
 
 const isEnd = (thrown: unknown): boolean => thrown instanceof DsecError && thrown.code === 'SANDBOX_ENDED';
 

@@ -14,11 +14,13 @@ import type { TimestampMs } from '#bus/units.ts';
 import type { Deadline } from '#actors/kernel/definition.ts';
 import type { Clock } from '#actors/ports/clock.ts';
 import type { EventLog, StoredCommit } from '#actors/ports/event-log.ts';
+import type { SandboxEffect } from '#actors/sandbox/sandbox.effects.ts';
 import { sandboxDefinition } from '#actors/sandbox/sandbox.definition.ts';
 import type { EdgeName } from '#bus/ids.ts';
 import type { Log } from '../../log/log.ts';
 import { ActorDriver } from '../driver/driver.ts';
 import type { Admission } from '#actors/edge/admission.ts';
+import { Changes } from './changes.ts';
 import type { SandboxDriver } from './commands.ts';
 import { sandboxEffectRunner } from './effects.ts';
 import { EDGE_LIMITS } from './limits.ts';
@@ -41,6 +43,7 @@ export type SandboxesOptions = {
 
 export class Sandboxes {
   readonly driver: SandboxDriver;
+  readonly changes = new Changes();
   readonly #o: SandboxesOptions;
   readonly #live = new Map<SandboxId, SandboxState>();
   #onEmpty = () => {};
@@ -129,8 +132,8 @@ export class Sandboxes {
     return (effect, context) => {
       const { state } = context;
       if (effect.type !== 'ensureDestroyed' && isLostWith(state, this.#o.loss)) return Promise.resolve(null);
-      if (effect.type === 'ensureLaunched' && this.#o.fenced())
-        return Promise.reject(DsecError.of('EDGE_FENCED', `node ${this.#o.edge} cannot renew its lease; ${state.id} is launched when it can`));
+      if (MAKES_RUN.has(effect.type) && this.#o.fenced())
+        return Promise.reject(DsecError.of('EDGE_FENCED', `node ${this.#o.edge} cannot renew its lease; ${state.id} runs when it can`));
       return run(effect, context);
     };
   }
@@ -141,8 +144,10 @@ export class Sandboxes {
     if (!ENDED_STATUSES.has(state.status)) {
       this.#live.set(state.id, state);
       node.backend.follow(state);
+      this.changes.notify(state.id);
       return;
     }
+    this.changes.notify(state.id);
     if (!this.#live.delete(state.id)) return;
     admission.release(state.id);
     if (this.#live.size === 0) this.#onEmpty();
@@ -155,10 +160,13 @@ export class Sandboxes {
 
   /** Activity moves the idle deadline without a commit; whoever looks at a sandbox never shortens its life. */
   #dueAt(deadline: Deadline, state: SandboxState): number {
-    const { idleMs } = state.spec.lives;
-    return deadline.kind === 'idle' && idleMs !== null ? Math.max(deadline.at, this.#activityAt(state) + idleMs) : deadline.at;
+    const { idleMs, idlePauseMs } = state.spec.lives;
+    const life = deadline.kind === 'idle' ? idleMs : deadline.kind === 'idlePause' ? idlePauseMs : null;
+    return life === null ? deadline.at : Math.max(deadline.at, this.#activityAt(state) + life);
   }
 }
+
+const MAKES_RUN: ReadonlySet<SandboxEffect['type']> = new Set(['ensureLaunched', 'ensureResumed']);
 
 const KNOWN_EVENTS: ReadonlySet<string> = new Set(SandboxEvent.options.map((option) => option.shape.type.value));
 

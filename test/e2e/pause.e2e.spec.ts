@@ -1,0 +1,205 @@
+/**
+ * Pause and resume, end to end: what rests gives its memory back, what comes back is as it was, and whoever needs the inside of a paused
+ * sandbox resumes it by asking, once.
+ */
+import { cpSync, mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { buildLayer } from '#runtime/images/mod.ts';
+import { connect, type DsecClient, type DsecError, type Sandbox, type SandboxState } from '#sdk/mod.ts';
+import { memoryHolder } from '#test/helpers/memory-holder.ts';
+import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
+
+let host: TestPlatform;
+let dsec: DsecClient;
+const swapsBefore = readFileSync('/proc/swaps', 'utf8').split('\n').length;
+
+beforeAll(async () => {
+  host = await startTestPlatform({ overrides: { swapMiB: 1_024 } });
+  const root = join(host.dir, 'holder');
+  mkdirSync(join(root, 'opt'), { recursive: true });
+  cpSync(memoryHolder(), join(root, 'opt/memory-holder'));
+  await buildLayer(host.store, { name: 'holder', kind: 'toolkit', source: { type: 'directory', path: root } });
+  dsec = await connect({ contextFile: host.platform.contextFile });
+});
+
+afterAll(async () => {
+  await dsec?.close();
+  await host?.close();
+  expect(readFileSync('/proc/swaps', 'utf8').split('\n').length).toBe(swapsBefore);
+});
+
+const box = (options: Partial<Parameters<DsecClient['runContainer']>[0]> = {}): Promise<Sandbox> =>
+  dsec.runContainer({ image: 'small', toolkits: ['holder'], memoryLimitMb: 256, ...options });
+const eventsOf = async (sandbox: Sandbox): Promise<string[]> => {
+  const types: string[] = [];
+  for await (const commit of sandbox.events()) types.push(...commit.events.map((event) => event.type));
+  return types;
+};
+const becomes = async (sandbox: Sandbox, status: string): Promise<SandboxState> => {
+  for await (const { state } of sandbox.events({ follow: true })) if (state['status'] === status) return state as unknown as SandboxState;
+  throw new Error(`its history ended, and it was never ${status}`);
+};
+const refusal = (work: Promise<unknown>): Promise<DsecError> =>
+  work.then(
+    () => expect.unreachable('it was accepted'),
+    (thrown: unknown) => thrown as DsecError,
+  );
+const firstLine = async (command: Awaited<ReturnType<Sandbox['start']>>): Promise<string> => {
+  for await (const chunk of command.stdout) return Buffer.from(chunk).toString();
+  throw new Error('it said nothing');
+};
+
+describe.concurrent('what a pause keeps', () => {
+  test('memory is given back, said in the state, and comes back as it was', async () => {
+    const sandbox = await box();
+    const holder = await sandbox.start(['/opt/memory-holder', '64'], { stdin: 'open' });
+    const filled = (await firstLine(holder)).trim().split(' ')[1];
+    await sandbox.pause();
+    const paused = await sandbox.refresh();
+    expect(paused).toMatchObject({ status: 'paused', pauseReason: 'requested' });
+    expect(paused.memoryGivenBackMiB).toBeGreaterThan(32);
+    await holder.stdin.write('again\n');
+    await holder.stdin.close();
+    expect((await holder.result()).stdout).toBe(`filled ${filled}\nsum ${filled}\n`);
+    expect(await sandbox.refresh()).toMatchObject({ status: 'running', memoryGivenBackMiB: null, pauseReason: null });
+    await sandbox.delete();
+  });
+
+  test('a command goes on where it was: its time-out stands meanwhile, its timer fires once, its readers get every byte', async () => {
+    const sandbox = await box();
+    const command = await sandbox.start(['sh', '-c', 'echo one; sleep 1; echo two; sleep 1; echo three'], { timeoutMs: 4_000 });
+    await firstLine(command);
+    const reading = command.result();
+    await sandbox.pause();
+    await delay(5_000);
+    expect((await command.view()).state).toBe('running');
+    expect((await sandbox.refresh()).status).toBe('paused');
+    await sandbox.resume();
+    expect(await reading).toMatchObject({ stdout: 'one\ntwo\nthree\n', exitCode: 0, reason: 'exited' });
+    await sandbox.delete();
+  });
+
+  test('a time-out that was not over is over after as long again', async () => {
+    const sandbox = await box();
+    const command = await sandbox.start(['sh', '-c', 'echo up; sleep 60'], { timeoutMs: 1_500 });
+    await firstLine(command);
+    await sandbox.pause();
+    await delay(2_500);
+    const at = Date.now();
+    await sandbox.resume();
+    expect(await command.wait()).toMatchObject({ reason: 'timeout' });
+    expect(Date.now() - at).toBeGreaterThan(300);
+    await sandbox.delete();
+  });
+
+  test('running life does not tick, total life does', async () => {
+    const sandbox = await box({ ttlRunning: 3, ttlTotal: 7 });
+    await sandbox.pause();
+    await delay(3_500);
+    expect(await sandbox.refresh()).toMatchObject({ status: 'paused', runningDeadlineAt: null });
+    expect(await becomes(sandbox, 'stopped')).toMatchObject({ stopReason: 'total_life' });
+  });
+});
+
+describe.concurrent('who needs the inside resumes it', () => {
+  test.each([
+    ['a command', (sandbox: Sandbox) => sandbox.exec(['true'])],
+    ['a file that is read', (sandbox: Sandbox) => sandbox.files.read('/etc/passwd')],
+    ['a file that is written', (sandbox: Sandbox) => sandbox.files.write('/w/new', 'x')],
+    ['a stat', (sandbox: Sandbox) => sandbox.files.stat('/etc')],
+  ])('%s', async (_, ask) => {
+    const sandbox = await box();
+    await sandbox.pause();
+    await ask(sandbox);
+    expect((await sandbox.refresh()).status).toBe('running');
+    expect((await eventsOf(sandbox)).filter((type) => type === 'SandboxResumed')).toHaveLength(1);
+    await sandbox.delete();
+  });
+
+  test('once, however many ask at the same time, also while it is only being paused', async () => {
+    const sandbox = await box();
+    const pausing = sandbox.pause().catch(() => undefined);
+    await becomes(sandbox, 'pausing');
+    const results = await Promise.all(Array.from({ length: 40 }, (_, i) => sandbox.exec(['echo', String(i)])));
+    expect(results.map((result) => result.stdout)).toEqual(Array.from({ length: 40 }, (_, i) => `${i}\n`));
+    await pausing;
+    expect((await eventsOf(sandbox)).filter((type) => type === 'SandboxResuming')).toHaveLength(1);
+    await sandbox.delete();
+  });
+
+  test('a signal', async () => {
+    const sandbox = await box();
+    const command = await sandbox.start(['sleep', '1000']);
+    await sandbox.pause();
+    expect(await command.signal('TERM')).toBe(true);
+    expect(await command.wait()).toMatchObject({ signal: 'TERM' });
+    await sandbox.delete();
+  });
+
+  test('looking at what is there does not', async () => {
+    const sandbox = await box();
+    const command = await sandbox.start(['sh', '-c', 'echo up; sleep 1000']);
+    const done = await sandbox.exec(['echo', 'done'], { key: 'known' });
+    await firstLine(command);
+    await sandbox.pause();
+    expect((await command.view()).state).toBe('running');
+    expect(await firstLine(command)).toBe('up\n');
+    expect((await sandbox.commands()).length).toBeGreaterThan(1);
+    expect((await sandbox.exec(['echo', 'done'], { key: 'known' })).stdout).toBe(done.stdout);
+    expect((await sandbox.refresh()).status).toBe('paused');
+    await sandbox.delete();
+  });
+});
+
+describe.concurrent('want of activity', () => {
+  test('pauses it, a command resumes it, and a longer want ends it', async () => {
+    const sandbox = await box({ ttlRunningPause: 1, ttlRunningStop: 4 });
+    expect(await becomes(sandbox, 'paused')).toMatchObject({ pauseReason: 'idle' });
+    expect((await sandbox.exec(['echo', 'here'])).stdout).toBe('here\n');
+    expect((await sandbox.refresh()).status).toBe('running');
+    expect(await becomes(sandbox, 'stopped')).toMatchObject({ stopReason: 'idle' });
+    const types = await eventsOf(sandbox);
+    expect(types.filter((type) => type === 'SandboxPaused')).toHaveLength(2);
+  });
+
+  test('is not there while somebody waits for a command', async () => {
+    const sandbox = await box({ ttlRunningPause: 1 });
+    expect((await sandbox.exec(['sh', '-c', 'sleep 3; echo through'])).stdout).toBe('through\n');
+    expect(await eventsOf(sandbox)).not.toContain('SandboxPausing');
+    expect(await sandbox.extend({ ttlRunningPause: null })).toMatchObject({ lives: { idlePauseMs: null, idlePauseDeadlineAt: null } });
+    await sandbox.delete();
+  });
+});
+
+describe.concurrent('what does not go is said, and changes nothing', () => {
+  test('pause and resume of one that has ended', async () => {
+    const sandbox = await box();
+    await sandbox.stop();
+    expect(await refusal(sandbox.resume())).toMatchObject({ code: 'SANDBOX_ENDED', outcome: 'not_applied' });
+    expect(await refusal(sandbox.pause())).toMatchObject({ code: 'SANDBOX_ENDED', outcome: 'not_applied' });
+  });
+
+  test('a second pause and a second resume are nothing new', async () => {
+    const sandbox = await box();
+    await sandbox.resume();
+    await Promise.all([sandbox.pause(), sandbox.pause()]);
+    await sandbox.pause();
+    await sandbox.resume();
+    expect((await eventsOf(sandbox)).filter((type) => type === 'SandboxPaused')).toHaveLength(1);
+    await sandbox.delete();
+  });
+
+  test('a stop while it is being paused, and of one that is paused, ends it', async () => {
+    const [pausing, paused] = await Promise.all([box(), box()]);
+    await firstLine(await pausing.start(['/opt/memory-holder', '64'], { stdin: 'open' }));
+    const under = pausing.pause().catch((thrown: DsecError) => thrown.code);
+    await becomes(pausing, 'pausing');
+    await pausing.stop();
+    expect([undefined, 'SANDBOX_ENDED']).toContain(await under);
+    await paused.pause();
+    await paused.stop();
+    expect(await Promise.all([pausing.refresh(), paused.refresh()])).toMatchObject([{ status: 'stopped' }, { status: 'stopped' }]);
+  });
+});
