@@ -107,6 +107,7 @@ export const ERRORS = {
   BUS_UNAVAILABLE: row('infra', 'same', 'unknown', 503, 10),
   BUS_TOO_OLD: row('infra', 'never', 'not_applied', 500, 10),
   BUS_MISCONFIGURED: row('infra', 'never', 'not_applied', 500, 10),
+  REPLAY_DIVERGED: row('infra', 'later', 'unknown', 500, 9),
   OUTCOME_UNKNOWN: row('infra', 'same', 'unknown', 504, 10),
   HOST_UNFIT: row('infra', 'never', 'not_applied', 500, 10),
   INTERNAL: row('infra', 'later', 'unknown', 500, 70),

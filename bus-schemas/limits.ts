@@ -153,6 +153,10 @@ export const ROLLOUT_LIMITS = {
   sandboxes: 8,
   groupLength: 200,
   stepCommandBytes: 1_024,
+  /** Output of one step, per stream, that a worker is given; the whole lies in the sandbox's log. */
+  stepOutputBytes: 65_536,
+  /** Kept of the worker's own output: its requests of a long episode. */
+  workerOutputBytes: 268_435_456,
   /** Steps told in one commit; at some 2 KiB each they leave the open turn its room. */
   stepsPerCommit: 64,
 } as const;

@@ -13,6 +13,7 @@
  * | `dsec.lost.<edge>` | core, said by watchers when an Edge was declared lost |
  * | `dsec.iam.<verb>` | core request of a role to IAM, queue group `iam` |
  * | `dsec.quota.recall` | core, IAM to the holders of quota leases |
+ * | `dsec.beat._.<role>.<instance>` | core, 1 s: presence of a service instance |
  */
 import type { EdgeName, JobId, ProjectName, RequestId, RolloutId, SandboxId, Shard } from './ids.ts';
 import { NAME_PATTERN, parseSandboxId, shardOfJob, shardOfRequest, shardOfRollout } from './ids.ts';
@@ -121,6 +122,9 @@ export const QUOTA_RECALL = 'dsec.quota.recall';
 
 export const beatSubject = (edge: EdgeName): string => `dsec.beat.${edge}`;
 export const BEAT_FILTER = 'dsec.beat.*';
+/** Presence of one instance of a service role, for roles that share actors among their instances. */
+export const presenceSubject = (role: string, instance: string): string => `dsec.beat._.${role}.${instance}`;
+export const presenceFilter = (role: string): string => `dsec.beat._.${role}.*`;
 
 export const lostSubject = (edge: EdgeName): string => `dsec.lost.${edge}`;
 export const LOST_FILTER = 'dsec.lost.*';

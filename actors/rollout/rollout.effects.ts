@@ -3,24 +3,25 @@ import type { RolloutState } from '#bus/rollout/schema.ts';
 import type { Deadline } from '../kernel/definition.ts';
 
 /**
- * `ensureWorker` makes the sandboxes and starts the worker of this attempt (`ReportRolloutReady`, `ReportWorkerEnded`). `drive`
- * serves its requests until it ends (`ReportAsked`, `ReportSteps`, `ReportFinished`, `ReportWorkerEnded`); it goes on over turns.
- * `deliver` writes the open turn's answer to its stdin (`ReportDelivered`). `cleanUp` stops what is to be stopped (`ReportCleaned`).
+ * `ensureWorker` makes the sandboxes and starts the worker of this attempt (`ReportRolloutReady`, `ReportWorkerEnded`). `serve`
+ * answers its requests until it asks the next turn or ends (`ReportAsked`, `ReportSteps`, `ReportFinished`, `ReportWorkerEnded`).
+ * `deliver` writes the open turn's answer to its stdin (`ReportDelivered`, `ReportWorkerEnded`). `cleanUp` stops what is to be
+ * stopped (`ReportCleaned`). A rollout that waits for its trainer calls for nothing: that its worker died meanwhile is found when
+ * the answer is delivered.
  */
-export type RolloutEffect = { readonly key: string; readonly type: 'ensureWorker' | 'drive' | 'deliver' | 'cleanUp'; readonly attempt: number };
+export type RolloutEffect = { readonly key: string; readonly type: 'ensureWorker' | 'serve' | 'deliver' | 'cleanUp' };
 
-export const pendingRolloutEffects = ({ status, attempt, open }: RolloutState): readonly RolloutEffect[] => {
-  const drive: RolloutEffect = { key: `drive:${attempt}`, type: 'drive', attempt };
+export const pendingRolloutEffects = ({ status, attempt, turns, open }: RolloutState): readonly RolloutEffect[] => {
   switch (status) {
     case 'preparing':
-      return [{ key: `worker:${attempt}`, type: 'ensureWorker', attempt }];
+      return [{ key: `worker:${attempt}`, type: 'ensureWorker' }];
     case 'running':
-    case 'asking':
-      return [drive];
+      return [{ key: `serve:${attempt}:${turns}`, type: 'serve' }];
     case 'answering':
-      return [drive, { key: `deliver:${attempt}:${open?.turn}`, type: 'deliver', attempt }];
+      return [{ key: `deliver:${attempt}:${open?.turn}`, type: 'deliver' }];
     case 'ending':
-      return [{ key: 'clean-up', type: 'cleanUp', attempt }];
+      return [{ key: 'clean-up', type: 'cleanUp' }];
+    case 'asking':
     case 'ended':
       return [];
   }

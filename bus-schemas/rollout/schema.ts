@@ -40,6 +40,11 @@ export const RolloutSpec = z.strictObject({
   lifeMs: DurationMs.min(SPEC_LIMITS.lifeMsMin)
     .max(SPEC_LIMITS.lifeMsMax)
     .default((4 * 3_600_000) as DurationMs),
+  /**
+   * When an agent sandbox is lost: `fail` ends the episode as lost, to be masked; `restore` makes it anew from its newest snapshot,
+   * or from its image, and tells the worker with its next step.
+   */
+  onSandboxLost: z.enum(['fail', 'restore']).default('fail'),
   /** Rollouts of one task that are compared with each other; for the trainer's eyes only. */
   group: z.string().max(ROLLOUT_LIMITS.groupLength).default(''),
   /** Sandboxes are left to their lives at the end instead of being stopped. */

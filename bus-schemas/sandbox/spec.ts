@@ -3,7 +3,7 @@
  * @paper §2.1 §2.3
  */
 import { z } from 'zod';
-import { ImageName, LayerDigest, SnapshotId } from '../ids.ts';
+import { ImageName, JobId, LayerDigest, SnapshotId } from '../ids.ts';
 import { EXEC_LIMITS, SPEC_LIMITS } from '../limits.ts';
 import { CpuMillis, DurationMs, MiB } from '../units.ts';
 
@@ -111,6 +111,9 @@ export const NetworkRules = z
   .refine((r) => Object.keys(r).length <= 256, 'at most 256 rules');
 export type NetworkRules = z.infer<typeof NetworkRules>;
 
+/** Labels that the platform itself sets; they can be listed by like any other. */
+export const PLATFORM_LABELS = { job: 'dsec/job', rollout: 'dsec/rollout', role: 'dsec/role' } as const;
+
 /** What a client sends for each sandbox. Names are resolved by the apiserver. Unknown fields are refused, not ignored. */
 export const SandboxRequest = z.strictObject({
   backend: Backend.default('container'),
@@ -130,6 +133,8 @@ export const SandboxRequest = z.strictObject({
   initUser: InitUser.default('root'),
   env: Env.default({}),
   labels: Labels.default({}),
+  /** The job it belongs to: its defaults fill in what is left out here, its deadline bounds the total life. */
+  job: JobId.optional(),
   hostname: z
     .string()
     .regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, 'not a host name')

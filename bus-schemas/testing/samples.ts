@@ -171,6 +171,7 @@ const rolloutSpec = {
   worker: { sandbox: { image: 'node' }, program: { argv: ['node', '/worker.mjs'], env: { A: 'b' }, cwd: '/w', user: 'bob' } },
   sandboxes: { agent: { image: 'debian', workspaces: ['left-pad'] } },
   lifeMs: 3_600_000,
+  onSandboxLost: 'restore',
   group: 'task-1',
   keepSandboxes: true,
 };

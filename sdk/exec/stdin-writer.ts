@@ -17,6 +17,8 @@ export type StdinTarget = {
   readonly signal?: AbortSignal | undefined;
   /** Goes on where another writer has stopped. There is one writer at a time: what two write at once is taken from one of them. */
   readonly resume?: boolean;
+  /** Where this writer begins: what lies before is known to be written. Bytes that the sandbox has already taken are not written again. */
+  readonly offset?: number;
 };
 
 export class StdinWriter {
@@ -30,6 +32,7 @@ export class StdinWriter {
 
   constructor(target: StdinTarget) {
     this.#target = target;
+    this.#offset = target.offset ?? 0;
   }
 
   /** Resolves when the sandbox has taken the bytes. Nothing to write is not end-of-file. STDIN_CLOSED after `close`, or when the program no longer reads. */

@@ -31,6 +31,11 @@ export type DriverOptions<S extends object, C extends { readonly type: string },
   readonly armDeadlines?: boolean;
   /** When a deadline is really due; later than `deadline.at` when activity that is not committed moves it. */
   readonly dueAt?: (deadline: Deadline, state: S) => number;
+  /**
+   * Whether this process does the work of an actor; one that only decides for it leaves effects and deadlines to whoever does.
+   * Default: always.
+   */
+  readonly doesWork?: (address: ActorAddress) => boolean;
   /** Called after each durable change, before effects start; must not throw. */
   readonly onAdopted?: (state: S, stored: StoredCommit, over: boolean) => void;
 };
@@ -82,6 +87,16 @@ export class ActorDriver<S extends object, C extends { readonly type: string }, 
     clearTimeout(this.#work.get(key)?.timer);
     this.#work.delete(key);
     return true;
+  }
+
+  /** Lets go of an actor's work, which another process does from now on, and of the actor as soon as it is idle. */
+  release(address: ActorAddress): void {
+    const key = commitSubject(address);
+    const work = this.#work.get(key);
+    for (const { abort } of work?.effects.values() ?? []) abort.abort();
+    clearTimeout(work?.timer);
+    this.#work.delete(key);
+    this.#host.evict(address);
   }
 
   /** Aborts effects and timers. Whatever was pending is derived again from the log by the next process. */
@@ -153,6 +168,7 @@ export class ActorDriver<S extends object, C extends { readonly type: string }, 
 
   #adopted({ address, state, stored, effects, deadlines, over }: Extract<HostOutput<S, F>, { type: 'adopted' }>): void {
     this.#options.onAdopted?.(state, stored, over);
+    if (this.#options.doesWork?.(address) === false) return;
     const key = commitSubject(address);
     const work = this.#work.get(key) ?? { effects: new Map<string, Running>(), timer: undefined, deadlines: [] };
     this.#work.set(key, work);

@@ -1,0 +1,16 @@
+export const JOBS_LIMITS = {
+  /** How often an instance says that it is there. */
+  presenceEveryMs: 1_000,
+  /** An instance not heard for this long is taken for dead, and the others take its actors. A few lost beats are not a death. */
+  presenceTimeoutMs: 4_000,
+  /** After its start an instance listens this long before it takes anything: others may be there. */
+  presenceListenMs: 1_100,
+  /** Commits lost by a subscriber are looked for this often. */
+  catchUpEveryMs: 15_000,
+  /** Commits of one read of an episode's history. */
+  historyPage: 200,
+  /** Bytes of one answer with commits: below the payload limit with its frame. */
+  pageBytes: 786_432,
+  /** How often a paused job is looked at for the episodes that wait for it, once for all of them. */
+  pausedLookMs: 250,
+} as const;
