@@ -12,6 +12,8 @@ import type { RunOptions, WaitOptions } from './run-options.ts';
 import { Sandbox } from './sandbox.ts';
 import { Session } from './session.ts';
 import { listSnapshots } from './snapshot.ts';
+import { type JobOptions, Jobs } from './trainer/jobs.ts';
+import { type AttachOptions, Trainer } from './trainer/trainer.ts';
 import { connectBus } from './transport/nats-bus.ts';
 import { type SandboxChange, type WatchOptions, watchSandboxes } from './watch.ts';
 
@@ -112,6 +114,21 @@ export class DsecClient {
     const parsed = SnapshotId.safeParse(id);
     if (!parsed.success) throw invalid('INVALID_ARGUMENT', 'snapshot', parsed.error);
     return (await this.#session.api.call('deleteSnapshot', { snapshotId: parsed.data })).deleted;
+  }
+
+  /** Attaches a trainer to a job by its id alone; JOB_OWNED while another owner lives. @paper §6.2 */
+  attachJob(jobId: string, options: AttachOptions = {}): Promise<Trainer> {
+    return Trainer.attach(this.#session, jobId, options);
+  }
+
+  /** Makes the job of this key, or finds it, and attaches a trainer to it. */
+  openJob(key: string, spec: JobOptions = {}, options: AttachOptions = {}): Promise<Trainer> {
+    return Trainer.open(this.#session, key, spec, options);
+  }
+
+  /** Jobs without attaching to them: make, look, pause, resume, stop. */
+  get jobs(): Jobs {
+    return new Jobs(this.#session);
   }
 
   /** Ends the connection; sandboxes and their commands go on. */

@@ -1,6 +1,10 @@
 /** The SDK's public surface. Everything else in this folder may change between releases. */
 export { type ConnectOptions, DsecClient, type ListOptions, connect } from './client.ts';
 export { type Context, type Credentials, DEFAULT_CONTEXT_FILE } from './context.ts';
+export { type JobOptions, Jobs } from './trainer/jobs.ts';
+export { type AttachOptions, type RolloutOrder, type RolloutResult, Trainer, type Turn } from './trainer/trainer.ts';
+export type { TrajectoryRecord } from './trainer/trajectory.ts';
+export type { JobView, RolloutSummary, RolloutView } from '#bus/api/jobs.ts';
 export type { SandboxChange, WatchOptions } from './watch.ts';
 export type { RunOptions, WaitOptions } from './run-options.ts';
 export type { GroupOptions } from './create/run.ts';

@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { invalid } from '#bus/envelope.ts';
 import { DsecError } from '#bus/errors.ts';
-import { ClientKey, ImageName, LayerDigest, SnapshotId } from '#bus/ids.ts';
+import { ClientKey, ImageName, JobId, LayerDigest, SnapshotId } from '#bus/ids.ts';
 import { EXEC_LIMITS, SPEC_LIMITS, WIRE_LIMITS } from '#bus/limits.ts';
 import { Backend, Env, InitUser, Labels, NetworkRules, type SandboxRequest } from '#bus/sandbox/spec.ts';
 import { SDK_LIMITS } from './limits.ts';
@@ -57,6 +57,8 @@ const RunOptionsSchema = z.strictObject({
   initUser: InitUser.optional(),
   env: Env.optional(),
   labels: Labels.optional(),
+  /** Id of the job that it belongs to. */
+  job: JobId.optional(),
   hostname: z
     .string()
     .regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, 'must be 1 to 63 of a-z, 0-9 and "-"')
@@ -80,6 +82,7 @@ export const orderOf = (options: RunOptions): Order => {
   const spec = withoutUndefined({
     backend: o.backend,
     image: o.image,
+    job: o.job,
     workspaces: o.workspaces,
     toolkits: o.toolkits,
     limits: withoutUndefined({

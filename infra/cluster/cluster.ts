@@ -25,7 +25,7 @@ import { spreadLeaders, whenFormed } from './leaders.ts';
 import { CLUSTER_LIMITS } from './limits.ts';
 import { ClusterNetwork } from './network.ts';
 
-const CLUSTER_ROLES = ['iam', 'apiserver', 'placement', 'watcher'] as const satisfies readonly ServedRole[];
+const CLUSTER_ROLES = ['iam', 'apiserver', 'placement', 'watcher', 'jobs'] as const satisfies readonly ServedRole[];
 
 export type ClusterOptions = {
   /** Everything lies below it: stores, keys, configurations, logs, data and run directories. Short, sockets lie in it. */

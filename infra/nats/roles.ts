@@ -4,10 +4,13 @@
  * JetStream's own API (`$JS.API`) is open to every role: consumers and reads by subject go through it. Clients live in other
  * accounts, which have no JetStream at all (`config.ts`). @paper §3.2
  */
+import { JOB_API } from '#bus/api/jobs.ts';
 import type { EdgeName } from '#bus/ids.ts';
 import {
   API_FILTER,
+  apiVerbFilter,
   BEAT_FILTER,
+  CLIENT_EXPORTS,
   beatSubject,
   COMMANDS_SUBJECTS,
   commitFilter,
@@ -17,10 +20,11 @@ import {
   opFilter,
   outFilter,
   QUOTA_RECALL,
+  presenceFilter,
   SYSTEM_PROJECT,
 } from '#bus/subjects.ts';
 
-export const ROLES = ['apiserver', 'placement', 'watcher', 'iam', 'edge', 'operator'] as const;
+export const ROLES = ['apiserver', 'placement', 'watcher', 'iam', 'jobs', 'edge', 'operator'] as const;
 export type Role = (typeof ROLES)[number];
 
 export type Permissions = { readonly publish: readonly string[]; readonly subscribe: readonly string[] };
@@ -48,6 +52,16 @@ export const permissionsOf = (role: Role, edge: EdgeName): Permissions => {
       return { publish: speaks(commitFilter({ project: SYSTEM_PROJECT, kind: 'edge', home: '_' }), LOST_FILTER), subscribe: hears(BEAT_FILTER, outFilter({})) };
     case 'iam':
       return { publish: speaks(commitFilter({ kind: 'project', home: '_' }), QUOTA_RECALL), subscribe: hears(API_FILTER, IAM_FILTER, outFilter({})) };
+    case 'jobs': // decides for jobs and rollouts, and uses the platform as a client of any project does
+      return {
+        publish: speaks(
+          commitFilter({ kind: 'job', home: '_' }),
+          commitFilter({ kind: 'rollout', home: '_' }),
+          ...CLIENT_EXPORTS.services,
+          presenceFilter('jobs'),
+        ),
+        subscribe: hears(...Object.keys(JOB_API).map(apiVerbFilter), presenceFilter('jobs'), outFilter({}), LOST_FILTER),
+      };
     case 'edge':
       return {
         publish: speaks(

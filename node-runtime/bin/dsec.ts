@@ -2,6 +2,7 @@
 import { Command } from 'commander';
 import { registerClientCommands } from '#sdk/cli/commands.ts';
 import { report } from '#sdk/cli/session.ts';
+import { EpisodeHands } from '#sdk/episode/hands.ts';
 import { loadConfig, pathsOf } from '../config.ts';
 import { registerDoctorCommand } from '../doctor/command.ts';
 import { registerImageCommands } from '../images/cli.ts';
@@ -17,7 +18,7 @@ const program = new Command('dsec')
   .version(PLATFORM_VERSION)
   .showHelpAfterError('(dsec --help lists the commands)');
 
-registerServerCommands(program);
+registerServerCommands(program, { hands: (connection) => new EpisodeHands(connection) });
 registerDoctorCommand(program);
 registerImageCommands(program, { layersDir: () => pathsOf(nodeConfig()).layers, liveLayers: () => liveLayers(nodeConfig()) });
 registerClientCommands(program);

@@ -14,6 +14,7 @@ import { DsecError, toWireError } from '#bus/errors.ts';
 import type { RequestState } from '#bus/request/schema.ts';
 import { DEFAULT_LIMITS, Limits } from '#bus/sandbox/spec.ts';
 import { COMMANDS_STREAM } from '#bus/subjects.ts';
+import type { ClientHands } from '#actors/ports/client-hands.ts';
 import { clockWithOffset } from '#actors/ports/clock.ts';
 import { connectJetStream, type JetStreamBus } from '#adapters/jetstream/mod.ts';
 import { PosixLayerStore } from '#adapters/layers/posix/mod.ts';
@@ -33,12 +34,13 @@ import { FORGETTING_LIMITS, startForgetting } from './forgetting.ts';
 import { EdgeStates } from './edge-states.ts';
 import { LostEdges } from './placement/lost-edges.ts';
 import { startIam } from './iam/iam.ts';
+import { Jobs } from './jobs/jobs.ts';
 import { Placement } from './placement/placement.ts';
 import { QuotaHolder } from './placement/quota-holder.ts';
 import { acquire, open, step } from './scope.ts';
 import { Watcher } from './watcher/watcher.ts';
 
-export const SERVED_ROLES = ['apiserver', 'iam', 'placement', 'watcher', 'edge'] as const;
+export const SERVED_ROLES = ['apiserver', 'iam', 'placement', 'watcher', 'jobs', 'edge'] as const;
 export type ServedRole = (typeof SERVED_ROLES)[number];
 
 /** Messages between `dsec up` and its roles. */
@@ -257,6 +259,21 @@ const watcher = (config: Config, log: Log): Effect.Effect<null, unknown, Scope.S
     return null;
   });
 
+/** What the program lends to its roles: they may not know the SDK, the program does. */
+export type Lent = { readonly hands: (connection: NatsConnection) => ClientHands };
+
+const jobs = (config: Config, log: Log, { hands }: Lent): Effect.Effect<null, unknown, Scope.Scope> =>
+  Effect.gen(function* () {
+    const { connection, jetStream } = yield* openBus(config, 'jobs', log);
+    const clock = clockWithOffset(config.clockOffsetMs);
+    const role = yield* acquire(
+      () => new Jobs({ connection, eventLog: jetStream.eventLog, clock, log, shards: shardsOf(config), hands: hands(connection) }),
+      (j) => j.close(),
+    );
+    role.start();
+    return null;
+  });
+
 /** Exit code of an Edge whose name another process has taken; its supervisor must not restart it. */
 export const SUPERSEDED_EXIT = 77;
 
@@ -270,23 +287,24 @@ const BUS_RETRY_MS = 500;
 /** How long an apiserver holds back `ready` for its projection. */
 const PROJECTION_START_MS = 30_000;
 
-const program = (role: ServedRole, config: Config): Effect.Effect<Edge | null, unknown, Scope.Scope> => {
+const program = (role: ServedRole, config: Config, lent: Lent): Effect.Effect<Edge | null, unknown, Scope.Scope> => {
   const log = createLog(role, config.logLevel);
   if (role === 'apiserver') return apiserver(config, log);
   if (role === 'watcher') return watcher(config, log);
   if (role === 'iam') return iam(config, log);
+  if (role === 'jobs') return jobs(config, log, lent);
   return role === 'placement' ? placement(config, log) : edge(config, log);
 };
 
 /** Plays the roles until told to end. Resolves with the exit code. */
-export const serve = async (roles: readonly ServedRole[], config: Config): Promise<number> => {
+export const serve = async (roles: readonly ServedRole[], config: Config, lent: Lent): Promise<number> => {
   const tell = (message: FromRole) => process.send?.(message);
   const log = createLog(roles.join('+'), config.logLevel);
   const ended = endSignal();
   const opened: { value: Edge | null; close: () => Promise<void> }[] = [];
   const pidFile = join(config.runDir, `${roles.join('+')}.pid`);
   try {
-    for (const role of roles) opened.push(await open(program(role, config)));
+    for (const role of roles) opened.push(await open(program(role, config, lent)));
     writeFileSync(pidFile, `${process.pid}\n`);
     log.info('role.ready', { commands: COMMANDS_STREAM });
     tell({ type: 'ready' });

@@ -4,7 +4,7 @@
  */
 import type { NatsConnection } from '@nats-io/transport-node';
 import { DsecError } from '#bus/errors.ts';
-import type { JobId, ProjectName } from '#bus/ids.ts';
+import type { JobId, ProjectName, SandboxId } from '#bus/ids.ts';
 import type { MemberCounts, MemberGoal } from '#bus/job/schema.ts';
 import type { RolloutCommand } from '#bus/rollout/schema.ts';
 import { PLATFORM_LABELS } from '#bus/sandbox/spec.ts';
@@ -51,16 +51,22 @@ export class EpisodeHands {
     return deliverAnswer(this.#session(state.project), state, signal);
   }
 
-  /** Found by their label: one that was created but never reported is stopped too. */
+  /** Found by their label: one that was created but never reported is stopped too. Resolves when nothing of them is left. */
   async cleanUp({ state, signal }: EpisodeToServe): Promise<void> {
     if (state.spec.keepSandboxes) return;
     const session = this.#session(state.project);
-    const request = { labels: { [PLATFORM_LABELS.rollout]: state.id }, statuses: LIVING, limit: EPISODE_LIMITS.membersPage, atLeast: session.seen };
-    const { sandboxes } = await session.api.call('list', request, { signal });
-    const due = new Set([...sandboxes.map((view) => view.state.id), ...Object.values(state.sandboxes), ...(state.worker ? [state.worker] : [])]);
-    await forEachLimited([...due], EPISODE_LIMITS.membersInFlight, async (id) => {
-      await session.api.call('stop', { id }, { signal }).catch(unlessGone);
-    });
+    const told = new Set<SandboxId>();
+    for (let pauseMs: number = EPISODE_LIMITS.membersPauseMinMs; ; pauseMs = Math.min(pauseMs * 2, EPISODE_LIMITS.membersPauseMaxMs)) {
+      const request = { labels: { [PLATFORM_LABELS.rollout]: state.id }, statuses: LIVING, limit: EPISODE_LIMITS.membersPage, atLeast: session.seen };
+      const { sandboxes } = await session.api.call('list', request, { signal });
+      if (sandboxes.length === 0) return;
+      const due = sandboxes.map((view) => view.state.id).filter((id) => !told.has(id));
+      await forEachLimited(due, EPISODE_LIMITS.membersInFlight, async (id) => {
+        await session.api.call('stop', { id }, { signal }).catch(unlessGone);
+        told.add(id);
+      });
+      await session.clock.sleep(pauseMs, signal);
+    }
   }
 
   /** The connection is the role's, which closes it. */

@@ -166,8 +166,8 @@ class Service {
     const request = this.#state.spec.sandboxes[role];
     if (!request) throw DsecError.of('INTERNAL', `role ${role} of ${this.#state.id} is not in its spec`);
     const { snapshots } = await new Sandbox(this.#session, lost).refresh();
-    const snapshot = snapshots.at(-1) ?? null;
-    const from = snapshot === null ? request : { ...request, workspaces: [...request.workspaces, snapshot as (typeof request.workspaces)[number]] };
+    const snapshot = snapshots.at(-1)?.id ?? null;
+    const from = snapshot === null ? request : { ...request, image: { snapshot }, workspaces: [], toolkits: [] };
     const sandboxId = await makeSandbox(this.#session, this.#state, role, lost, from, this.#episode.signal);
     this.#state = await this.#episode.report({ type: 'ReportReplaced', role, lost, sandboxId });
     return { sandboxId, snapshot };

@@ -27,6 +27,7 @@ import type { SandboxProjection } from '#adapters/sqlite/mod.ts';
 import type { z } from 'zod';
 import type { ApiserverVerb, Caller, Verbs } from './apiserver.ts';
 import { commandDeadline, type Decisions } from './decisions.ts';
+import { asJobMember } from './job-member.ts';
 import { APISERVER_LIMITS } from './limits.ts';
 import { answerOfLost, type Losses, pageWithLosses, statusesToAsk, viewWithLoss } from './losses.ts';
 import { type Resolve, resolveSpec } from './resolve.ts';
@@ -77,7 +78,8 @@ const create = async (o: VerbsOptions, request: ApiParsed<'create'>, { project, 
   const bodyHash = bodyHashOf({ count: request.count, spec: request.spec });
   const now = o.clock.now();
   const resolve: Resolve = { layer: o.resolveLayer, snapshot: (id) => o.snapshots.find(project, id) };
-  const resolved = await resolveSpec(request.spec, resolve, o.defaultLimits).catch(async (thrown: unknown) => {
+  const resolving = async () => resolveSpec(await asJobMember(o.eventLog, project, request.spec, now), resolve, o.defaultLimits);
+  const resolved = await resolving().catch(async (thrown: unknown) => {
     // A key that was accepted keeps its answer, also when an image it named has been removed since.
     if (await isKnown(o, project, requestId, bodyHash)) return null;
     throw thrown;

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { DsecError, toWireError } from '#bus/errors.ts';
 import { type ConfigInput, loadConfig } from '../../config.ts';
 import { createLog } from '../../log/log.ts';
-import { SERVED_ROLES, type ServedRole, serve } from '../serve.ts';
+import { type Lent, SERVED_ROLES, type ServedRole, serve } from '../serve.ts';
 import { startPlatform } from './platform.ts';
 
 type UpFlags = {
@@ -27,7 +27,7 @@ const flagsOf = ({ dataDir, runDir, edgeName, project, logLevel, maxSandboxes }:
   ...(maxSandboxes === undefined ? {} : { maxSandboxes: Number(maxSandboxes) }),
 });
 
-export const registerServerCommands = (program: Command): void => {
+export const registerServerCommands = (program: Command, lent: Lent): void => {
   program
     .command('up')
     .description('start the whole platform on this machine and stay until Ctrl-C')
@@ -59,7 +59,7 @@ export const registerServerCommands = (program: Command): void => {
     .action(async (roles: string[], flags: { config: string }) => {
       const unknown = roles.find((role) => !(SERVED_ROLES as readonly string[]).includes(role));
       if (unknown !== undefined) throw DsecError.of('INVALID_ARGUMENT', `there is no role ${unknown}; known: ${SERVED_ROLES.join(', ')}`);
-      process.exit(await serve(roles as ServedRole[], loadConfig({ file: flags.config, env: process.env })));
+      process.exit(await serve(roles as ServedRole[], loadConfig({ file: flags.config, env: process.env }), lent));
     });
 };
 

@@ -95,9 +95,9 @@ const program = (o: PlatformOptions, progress: (message: string) => void, ending
       (fd) => (typeof fd === 'number' ? closeSync(fd) : undefined),
     );
     const shared = { program: join(projectRoot(), 'build/dsec.mjs'), configFile, log, stderr, restartMaxMs: o.restartMaxMs ?? UP_LIMITS.restartMaxMs };
-    progress('starting iam, apiserver, placement and watcher');
+    progress('starting iam, apiserver, placement, watcher and jobs');
     const control = yield* acquire(
-      () => RoleChild.start({ ...shared, roles: ['iam', 'apiserver', 'placement', 'watcher'] }),
+      () => RoleChild.start({ ...shared, roles: ['iam', 'apiserver', 'placement', 'watcher', 'jobs'] }),
       (child) => child.stop(),
     );
     progress('starting the Edge');

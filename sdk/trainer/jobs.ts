@@ -1,0 +1,116 @@
+/** Jobs of a project from outside: made, looked at, paused, resumed and stopped as a whole, without holding their lease. @paper §6.3 */
+import type { z } from 'zod';
+import type { JobView, RolloutSummary, RolloutView } from '#bus/api/jobs.ts';
+import { invalid } from '#bus/envelope.ts';
+import { DsecError } from '#bus/errors.ts';
+import { ClientKey, JobId, RolloutId } from '#bus/ids.ts';
+import type { JobSpec, JobStatus, MemberCounts } from '#bus/job/schema.ts';
+import type { RolloutStatus } from '#bus/rollout/schema.ts';
+import type { DurationMs } from '#bus/units.ts';
+import type { Session } from '../session.ts';
+import { TRAINER_LIMITS } from './limits.ts';
+import { type TrajectoryRecord, trajectoryOf } from './trajectory.ts';
+
+export type JobOptions = z.input<typeof JobSpec>;
+export type JobWait = {
+  /** False returns as soon as the goal is recorded. */
+  readonly wait?: boolean | undefined;
+  readonly timeoutMs?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+};
+type Goal = { readonly verb: 'pauseJob' | 'resumeJob' | 'stopJob'; readonly reached: JobStatus };
+
+export class Jobs {
+  readonly #session: Session;
+
+  constructor(session: Session) {
+    this.#session = session;
+  }
+
+  /** Same key and options: same job. */
+  async create(key: string, spec: JobOptions = {}): Promise<JobView> {
+    return (await this.#session.api.call('createJob', { key: ClientKey.parse(key), spec })).job;
+  }
+
+  get(id: string): Promise<JobView> {
+    return this.#session.api.call('getJob', { id: jobIdOf(id) });
+  }
+
+  async *list(options: { readonly status?: readonly JobStatus[] | undefined } = {}): AsyncGenerator<JobView> {
+    for (let after: string | null | undefined; after !== null; ) {
+      const request = { statuses: [...(options.status ?? [])] };
+      const page = await this.#session.api.call('listJobs', after === undefined ? request : { ...request, after });
+      yield* page.jobs;
+      after = page.next;
+    }
+  }
+
+  /** Freezes every member and gives its memory back; what became of them. Repeatable. */
+  pause(id: string, options: JobWait = {}): Promise<MemberCounts | null> {
+    return this.#reach(id, { verb: 'pauseJob', reached: 'paused' }, options);
+  }
+
+  resume(id: string, options: JobWait = {}): Promise<MemberCounts | null> {
+    return this.#reach(id, { verb: 'resumeJob', reached: 'active' }, options);
+  }
+
+  /** Ends every member and rollout. */
+  stop(id: string, options: JobWait = {}): Promise<MemberCounts | null> {
+    return this.#reach(id, { verb: 'stopJob', reached: 'ended' }, options);
+  }
+
+  async extend(id: string, lifeMs: number): Promise<JobView> {
+    return (await this.#session.api.call('extendJob', { id: jobIdOf(id), lifeMs: lifeMs as DurationMs })).job;
+  }
+
+  async *rollouts(id: string, options: { readonly status?: readonly RolloutStatus[] | undefined } = {}): AsyncGenerator<RolloutSummary> {
+    const request = { jobId: jobIdOf(id), statuses: [...(options.status ?? [])], limit: TRAINER_LIMITS.rolloutsPage };
+    for (let after: string | null | undefined; after !== null; ) {
+      const page = await this.#session.api.call('listRollouts', after === undefined ? request : { ...request, after });
+      yield* page.rollouts;
+      after = page.next;
+    }
+  }
+
+  rollout(id: string): Promise<RolloutView> {
+    return this.#session.api.call('getRollout', { id: rolloutIdOf(id) });
+  }
+
+  async stopRollout(id: string): Promise<void> {
+    await this.#session.api.call('stopRollout', { id: rolloutIdOf(id) });
+  }
+
+  trajectory(id: string): AsyncGenerator<TrajectoryRecord> {
+    return trajectoryOf(this.#session, rolloutIdOf(id));
+  }
+
+  /** Every rollout of the job with its events, ready to be written line by line. */
+  async *export(id: string): AsyncGenerator<TrajectoryRecord & { readonly rolloutId: string }> {
+    for await (const rollout of this.rollouts(id)) for await (const record of this.trajectory(rollout.id)) yield { rolloutId: rollout.id, ...record };
+  }
+
+  async #reach(id: string, { verb, reached }: Goal, { wait = true, timeoutMs, signal }: JobWait): Promise<MemberCounts | null> {
+    const { job } = await this.#session.api.call(verb, { id: jobIdOf(id) }, { signal });
+    const goalVersion = job.state.goalVersion;
+    const giveUpAt = this.#session.clock.now() + (timeoutMs ?? TRAINER_LIMITS.goalTimeoutMs);
+    for (let now = job; wait; now = await this.get(id)) {
+      const { status } = now.state;
+      if (status === reached || now.state.goalVersion > goalVersion) return now.state.counts;
+      if (this.#session.clock.now() >= giveUpAt)
+        throw DsecError.of('DEADLINE_EXCEEDED', `job ${id} is still ${status}; the command is recorded and goes on, look again with dsec job show ${id}`);
+      await this.#session.clock.sleep(TRAINER_LIMITS.goalLookMs, signal);
+    }
+    return null;
+  }
+}
+
+const jobIdOf = (id: string): JobId => {
+  const parsed = JobId.safeParse(id);
+  if (!parsed.success) throw invalid('INVALID_ARGUMENT', 'job', parsed.error);
+  return parsed.data;
+};
+const rolloutIdOf = (id: string): RolloutId => {
+  const parsed = RolloutId.safeParse(id);
+  if (!parsed.success) throw invalid('INVALID_ARGUMENT', 'rollout', parsed.error);
+  return parsed.data;
+};

@@ -1,0 +1,143 @@
+/** Episodes that outlive their trainer and the platform's own processes: every turn answered once, every step run once. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { connect, type DsecClient, type DsecError, type Trainer, type Turn } from '#sdk/mod.ts';
+import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
+import { scriptedRollout } from '#test/helpers/rollouts.ts';
+
+let host: TestPlatform;
+let dsec: DsecClient;
+
+beforeAll(async () => {
+  host = await startTestPlatform();
+  dsec = await connect({ contextFile: host.platform.contextFile });
+});
+afterAll(async () => {
+  await dsec?.close();
+  await host?.close();
+});
+
+const refusal = (work: Promise<unknown>): Promise<DsecError> =>
+  work.then(
+    () => Promise.reject(new Error('it was accepted')),
+    (thrown: DsecError) => thrown,
+  );
+
+/** Answers every turn that comes, until `until` says so or the rollouts have ended. */
+const answerAll = async (trainer: Trainer, until: (turn: Turn, n: number) => boolean = () => false): Promise<number> => {
+  let n = 0;
+  for await (const turn of trainer.turns()) {
+    n += 1;
+    if (until(turn, n)) return n;
+    await turn.answer(`echo turn-${turn.turn}`);
+  }
+  return n;
+};
+const resultsOf = async (trainer: Trainer) => {
+  const results = [];
+  for await (const result of trainer.results()) results.push(result);
+  return results;
+};
+
+describe('an episode', () => {
+  test('runs to its reward; its trajectory tells every turn and step in order', async () => {
+    await using trainer = await dsec.openJob('plain');
+    const [id] = await trainer.start([scriptedRollout('one', 3)]);
+    expect(await answerAll(trainer)).toBe(3);
+    const [result] = await resultsOf(trainer);
+    expect(result).toMatchObject({
+      rolloutId: id,
+      outcome: 'finished',
+      reward: 1,
+      fault: null,
+      turns: 3,
+      steps: 4,
+      exitCode: 0,
+      result: { counted: '3\n3\n' },
+    });
+    const told = [];
+    for await (const record of trainer.trajectory(result?.rolloutId as never)) told.push(record.type === 'TurnAnswered' ? record.answer : record.type);
+    expect(told.filter((t) => t !== 'TurnAsked' && t !== 'TurnDelivered')).toEqual([
+      'RolloutStarted',
+      'RolloutRunning',
+      'echo turn-0',
+      'StepsRecorded',
+      'echo turn-1',
+      'StepsRecorded',
+      'echo turn-2',
+      'StepsRecorded',
+      'RolloutEnding',
+      'RolloutEnded',
+    ]);
+    await trainer.stopJob();
+  });
+
+  test('of a worker that crashes has failed by its own fault, and leaves no sandbox', async () => {
+    await using trainer = await dsec.openJob('crashing');
+    const order = scriptedRollout('crash', 1);
+    await trainer.start([{ key: 'crash', spec: { ...order.spec, worker: { ...order.spec.worker, program: { argv: ['sh', '-c', 'read start; exit 3'] } } } }]);
+    const [result] = await resultsOf(trainer);
+    expect(result).toMatchObject({
+      outcome: 'failed',
+      fault: 'environment',
+      error: { code: 'SANDBOX_FAILED', message: expect.stringContaining('ended with 3') },
+    });
+    const left = [];
+    for await (const box of dsec.list({ labels: { 'dsec/job': trainer.jobId }, status: ['running', 'starting', 'stopping'] })) left.push(box.id);
+    expect(left).toEqual([]);
+    await trainer.stopJob();
+  });
+
+  test('is refused what makes no sense, typed and harmless', async () => {
+    await using trainer = await dsec.openJob('refusals');
+    await trainer.start([scriptedRollout('r', 2)]);
+    expect((await refusal(trainer.start([scriptedRollout('r', 5)]))).code).toBe('KEY_CONFLICT');
+    for await (const turn of trainer.turns()) {
+      await turn.answer('true');
+      await turn.answer('true');
+      expect((await refusal(turn.answer('false'))).code).toBe('TURN_ANSWERED');
+      if (turn.turn === 0) expect((await refusal(dsec.attachJob(trainer.jobId, { holder: 'somebody-else' }))).code).toBe('JOB_OWNED');
+    }
+    expect((await resultsOf(trainer))[0]).toMatchObject({ outcome: 'finished', turns: 2 });
+    await trainer.stopJob();
+    expect((await refusal(dsec.attachJob(trainer.jobId))).code).toBe('JOB_ENDED');
+    expect((await refusal(dsec.runContainer({ image: 'small', job: trainer.jobId }))).code).toBe('JOB_ENDED');
+  });
+});
+
+describe('a trainer that goes', () => {
+  test('is replaced by one that knows the job’s id alone, and cannot answer any more', async () => {
+    const first = await dsec.openJob('preempted');
+    await first.start(Array.from({ length: 8 }, (_, i) => scriptedRollout(`p-${i}`, 3)));
+    let kept: Turn | undefined;
+    await answerAll(first, (turn, n) => {
+      kept = turn;
+      return n === 9;
+    });
+    await first.detach();
+    await using second = await dsec.attachJob(first.jobId, { takeover: true });
+    expect((await refusal((kept as Turn).answer('echo late'))).code).toBe('LEASE_LOST');
+    await answerAll(second);
+    const results = await resultsOf(second);
+    expect(results.map((r) => [r.outcome, r.turns, (r.result as { counted: string }).counted])).toEqual(
+      Array.from({ length: 8 }, () => ['finished', 3, '3\n3\n']),
+    );
+    await second.stopJob();
+  });
+
+  test('and processes of the platform that are killed meanwhile: nothing runs twice', async () => {
+    await using trainer = await dsec.openJob('killed');
+    await trainer.start(Array.from({ length: 6 }, (_, i) => scriptedRollout(`k-${i}`, 4)));
+    let answered = 0;
+    for await (const turn of trainer.turns()) {
+      if (answered === 4 || answered === 13) process.kill(host.platform.pids().control as number, 'SIGKILL');
+      if (answered === 8) process.kill(host.platform.pids().edge as number, 'SIGKILL');
+      answered += 1;
+      await turn.answer(`echo turn-${turn.turn}`);
+    }
+    const results = await resultsOf(trainer);
+    expect(results.map((r) => [r.outcome, r.turns, r.steps, (r.result as { counted: string }).counted])).toEqual(
+      Array.from({ length: 6 }, () => ['finished', 4, 5, '4\n4\n']),
+    );
+    await trainer.stopJob();
+  });
+});
