@@ -95,6 +95,10 @@ export const shardFor = (shardCount: number, ...parts: readonly string[]): Shard
 export const requestIdFor = (project: ProjectName, key: ClientKey, shardCount: number): RequestId =>
   `rq-${shardFor(shardCount, project, key)}-${hex(32, project, key)}` as RequestId;
 
+/** The chunk of a group: a request of its own below the one that the client key names; chunks are spread over the shards. */
+export const chunkIdFor = (parent: RequestId, chunk: number, shardCount: number): RequestId =>
+  `rq-${shardFor(shardCount, parent, String(chunk))}-${hex(32, parent, 'chunk', chunk)}` as RequestId;
+
 /** The sandbox of one attempt at one item of a request. A function of its arguments, so a repeated decision repeats it. */
 export const sandboxIdFor = (requestId: RequestId, index: number, attempt: number, edge: EdgeName): SandboxId =>
   `sb-${shardOfRequest(requestId)}-${hex(20, requestId, index, attempt, edge)}-${edge}` as SandboxId;

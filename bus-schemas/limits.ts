@@ -18,6 +18,8 @@ export const WIRE_LIMITS = {
   maxChunkBytes: 262_144,
   /** Items of one packed create. */
   maxCreatesPerMessage: 256,
+  /** Items of one group: the paper's largest job (@paper §1), 128 chunks below one parent. */
+  maxCreatesPerGroup: 32_768,
   /** A create request's spec with labels and env: 256 of them share one state message with the assignments. */
   maxSpecBytes: 65_536,
   /** argv, env and inline stdin of one command: Linux allows 128 KiB per argument and this is their sum on the wire. */

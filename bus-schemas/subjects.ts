@@ -6,6 +6,7 @@
  * | `dsec.api.<project>.<verb>` | core service, queue group `api` |
  * | `dsec.op.<project>.<edge>.<sandbox>.<op>` | core request to the owning Edge |
  * | `dsec.cmd.create.<lane>` | COMMANDS, work queue |
+ * | `dsec.cmd.report.<lane>` | COMMANDS, work queue; what is heard about creates that have begun, never behind new ones |
  * | `dsec.cmd.edge.<edge>.<sandbox or _>` | COMMANDS, work queue; `_` is a packed batch |
  * | `dsec.ev.<shard>.<project>.<kind>.<home>.<id>` | EVENTS_<shard>, one message per commit |
  * | `dsec.out.<shard>.<project>.<kind>.<home>.<id>` | republish of stored commits |
@@ -16,7 +17,7 @@
  * | `dsec.beat._.<role>.<instance>` | core, 1 s: presence of a service instance |
  */
 import type { EdgeName, JobId, ProjectName, RequestId, RolloutId, SandboxId, Shard } from './ids.ts';
-import { NAME_PATTERN, parseSandboxId, shardOfJob, shardOfRequest, shardOfRollout } from './ids.ts';
+import { NAME_PATTERN, parseSandboxId, shardFor, shardOfJob, shardOfRequest, shardOfRollout } from './ids.ts';
 
 export const ACTOR_KINDS = ['sandbox', 'request', 'job', 'rollout', 'project', 'edge', 'environment'] as const;
 export type ActorKind = (typeof ACTOR_KINDS)[number];
@@ -52,7 +53,7 @@ export const eventsBinding = (shard: Shard) => ({
   subjects: [`dsec.ev.${shard}.>`],
   republish: { src: `dsec.ev.${shard}.>`, dest: `dsec.out.${shard}.>` },
 });
-export const COMMANDS_SUBJECTS = ['dsec.cmd.create.*', 'dsec.cmd.edge.*.*'];
+export const COMMANDS_SUBJECTS = ['dsec.cmd.create.*', 'dsec.cmd.report.*', 'dsec.cmd.edge.*.*'];
 
 /** Reads a commit subject or its republished twin; undefined when it is neither. */
 export const parseCommitSubject = (subject: string): ActorAddress | undefined => {
@@ -106,9 +107,10 @@ export const parseOpSubject = (subject: string): { project: string; edge: string
   return { project, edge, sandbox, op };
 };
 
-/** The lane that a request's commands always take, so that one consumer sees them. */
-export const laneOf = (requestId: RequestId, laneCount: number): number => Number.parseInt(requestId.slice(-4), 16) % laneCount;
+/** The lane of a project: always the same, so that a lane knows its projects and serves them in turn. `laneCount` ≤ 36. */
+export const laneOf = (project: ProjectName, laneCount: number): number => Number.parseInt(shardFor(laneCount, 'lane', project), 36);
 export const createLaneSubject = (lane: number): string => `dsec.cmd.create.${lane}`;
+export const reportLaneSubject = (lane: number): string => `dsec.cmd.report.${lane}`;
 export const edgeCommandSubject = (edge: EdgeName, id: SandboxId | '_'): string => `dsec.cmd.edge.${edge}.${id}`;
 export const edgeCommandFilter = (edge: EdgeName): string => `dsec.cmd.edge.${edge}.*`;
 

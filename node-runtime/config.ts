@@ -11,6 +11,7 @@ import { EdgeName, ProjectName, type Shard } from '#bus/ids.ts';
 import { EXEC_LIMITS } from '#bus/limits.ts';
 import { SPEC_LIMITS } from '#bus/limits.ts';
 import { QUOTA_LIMITS } from '#actors/project/limits.ts';
+import { Labels } from '#bus/sandbox/spec.ts';
 import { LOG_LEVELS } from './log/log.ts';
 import { defaultRunDir } from './run-directory.ts';
 
@@ -60,6 +61,10 @@ export const Config = z.strictObject({
     .max(7 * 24 * 3_600_000)
     .default(EXEC_LIMITS.outputRetentionMs),
   logLevel: z.enum(LOG_LEVELS).default('info'),
+  /** What this node is and has, for sandboxes that require it: `{"gpu": "a100"}`. */
+  nodeLabels: Labels.default({}),
+  /** `null` keeps records of sandboxes and starts nothing: for scale tests of the control plane only, and said in the log and in beats. */
+  backend: z.enum(['container', 'null']).default('container'),
   /** Most sandboxes on this node; the default is what memory and descriptors allow, at most 4,096. */
   maxSandboxes: z.number().int().min(1).max(65_000).optional(),
   /** Memory that sandboxes may ask for in all; the default is what the machine has, times an over-commitment. */

@@ -118,7 +118,7 @@ describe('one sandbox', () => {
 });
 
 describe('a group', () => {
-  test('600 in chunks, each item once, whatever is lost', async () => {
+  test('600 in one call, each item once, whatever is lost', async () => {
     let n = 0;
     platform.faults.publish = () => (['once', 'twice', 'never', 'late'] as const)[n++ % 4] ?? 'once';
     const seen: number[] = [];
@@ -126,7 +126,10 @@ describe('a group', () => {
     expect(group.failures).toEqual([]);
     expect(new Set(group.sandboxes.map(({ id }) => id)).size).toBe(600);
     expect(seen.sort((a, b) => a - b)).toEqual(Array.from({ length: 600 }, (_, i) => i));
-    expect(platform.count('create')).toBe(3);
+    expect(platform.count('create')).toBe(1);
+    const again = await dsec.runContainers({ image: 'debian', key: 'job' }, { count: 600 });
+    expect(again.sandboxes.map(({ id }) => id)).toEqual(group.sandboxes.map(({ id }) => id));
+    expect(await codeOf(dsec.runContainers({ image: 'debian', key: 'job' }, { count: 601 }))).toBe('KEY_CONFLICT');
     platform.faults.publish = () => 'once';
     await group.stopAll();
     for await (const box of dsec.list()) expect(box.status).toBe('stopped');
@@ -138,6 +141,21 @@ describe('a group', () => {
     expect([group.sandboxes.length, group.failures.map(({ error }) => error.code)]).toEqual([5, Array.from({ length: 5 }, () => 'LAUNCH_FAILED')]);
     expect(() => group.orThrow()).toThrow('no');
     expect(await codeOf(dsec.runContainers({ image: 'missing' }, { count: 300 }))).toBe('IMAGE_NOT_FOUND');
+  });
+
+  test('in chunks, too: what failed says so, the rest runs', async () => {
+    platform.faults.fail = (index) => (index === 7 ? wireError('LAUNCH_FAILED', 'no') : undefined); // of every chunk
+    const group = await dsec.runContainers({ image: 'debian' }, { count: 600 });
+    expect(group.failures.map(({ index, error }) => [index, error.code])).toEqual([7, 263, 519].map((index) => [index, 'LAUNCH_FAILED']));
+  });
+
+  test('all or nothing: whole, or an exception and nothing made', async () => {
+    const whole = await dsec.runContainers({ image: 'debian' }, { count: 3, mode: 'allOrNothing' });
+    expect(whole.sandboxes).toHaveLength(3);
+    platform.faults.refuse = (index) => index === 2;
+    expect(await codeOf(dsec.runContainers({ image: 'debian', key: 'whole' }, { count: 300, mode: 'allOrNothing' }))).toBe('NO_CAPACITY');
+    expect(await codeOf(dsec.runContainers({ image: 'debian', key: 'whole' }, { count: 300, mode: 'allOrNothing' }))).toBe('NO_CAPACITY');
+    expect(platform.sandboxIds()).toHaveLength(3);
   });
 });
 

@@ -25,6 +25,8 @@ export const SDK_LIMITS = {
   retryFirstMs: 20,
   /** What a restart of the other side may be noticed late by. */
   retryMaxMs: 250,
+  /** Longest pause that an overloaded platform may ask for. */
+  retryAfterMaxMs: 10_000,
 
   /** Long polls of the data plane grow from the first to the last: a poll that died with its Edge is asked again after it. */
   longPollFirstMs: 1_000,
@@ -45,12 +47,8 @@ export const SDK_LIMITS = {
   statesPerGet: 64,
   /** Above this many items one wildcard subscription per Edge is cheaper than one per sandbox. */
   exactSubscriptions: 8,
-  /** Chunks of a group whose create is being asked for at one time. */
-  chunksInFlight: 8,
-  /** Largest group: the paper's tail job has 32K sandboxes, twice that is refused. */
-  groupCountMax: 65_536,
-  /** Room that a group's key leaves for the number of a chunk. */
-  groupKeySuffixLength: 8,
+  /** Chunks of a group that are asked for at one time. */
+  chunksAsked: 8,
   /** Life-cycle commands of a group under way at one time. */
   groupCommandsInFlight: 64,
 

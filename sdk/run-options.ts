@@ -7,7 +7,7 @@ import { invalid } from '#bus/envelope.ts';
 import { DsecError } from '#bus/errors.ts';
 import { ClientKey, ImageName, JobId, LayerDigest, SnapshotId } from '#bus/ids.ts';
 import { EXEC_LIMITS, SPEC_LIMITS, WIRE_LIMITS } from '#bus/limits.ts';
-import { Backend, Env, InitUser, Labels, NetworkRules, type SandboxRequest } from '#bus/sandbox/spec.ts';
+import { Backend, Env, InitUser, Isolation, Labels, NetworkRules, type SandboxRequest } from '#bus/sandbox/spec.ts';
 import { SDK_LIMITS } from './limits.ts';
 
 const layer = z
@@ -64,6 +64,10 @@ const RunOptionsSchema = z.strictObject({
     .regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, 'must be 1 to 63 of a-z, 0-9 and "-"')
     .optional(),
   backend: Backend.optional(),
+  /** Labels that the node must have: `{ gpu: 'a100' }`. */
+  require: Labels.optional(),
+  /** Whether it may share a node with other projects' sandboxes; `shared` when absent. */
+  isolation: Isolation.optional(),
   /** Names this create: the same key with the same options always gives the same sandbox. Random when absent. */
   key: ClientKey.optional(),
 });
@@ -100,6 +104,8 @@ export const orderOf = (options: RunOptions): Order => {
     initUser: o.initUser,
     env: o.env,
     labels: o.labels,
+    require: o.require,
+    isolation: o.isolation,
     hostname: o.hostname,
   });
   assertSpecFits(spec);
@@ -137,17 +143,8 @@ export const waitOptionsOf = (options: WaitOptions): { timeoutMs: number; signal
   return { timeoutMs: parsed.data.timeoutMs, signal: parsed.data.signal };
 };
 
-/** Keys of a group's chunks: one create holds at most 256 sandboxes, so a group's key is the stem of its chunks' keys. */
-export const chunksOf = (key: ClientKey, count: number): readonly { readonly key: ClientKey; readonly first: number; readonly count: number }[] => {
-  if (!Number.isInteger(count) || count < 1 || count > SDK_LIMITS.groupCountMax)
-    throw DsecError.of('INVALID_ARGUMENT', `count: must be a whole number from 1 to ${SDK_LIMITS.groupCountMax}`, { details: { fields: ['count'] } });
-  const size = WIRE_LIMITS.maxCreatesPerMessage;
-  return Array.from({ length: Math.ceil(count / size) }, (_, n) => {
-    const chunk = ClientKey.safeParse(`${key}/${n}`);
-    if (!chunk.success)
-      throw DsecError.of('INVALID_ARGUMENT', `key: a group's key leaves ${SDK_LIMITS.groupKeySuffixLength} characters for the number of a chunk; shorten it`, {
-        details: { fields: ['key'] },
-      });
-    return { key: chunk.data, first: n * size, count: Math.min(size, count - n * size) };
-  });
+/** The size of a group, checked. */
+export const groupSize = (count: number): number => {
+  if (Number.isInteger(count) && count >= 1 && count <= WIRE_LIMITS.maxCreatesPerGroup) return count;
+  throw DsecError.of('INVALID_ARGUMENT', `count: must be a whole number from 1 to ${WIRE_LIMITS.maxCreatesPerGroup}`, { details: { fields: ['count'] } });
 };

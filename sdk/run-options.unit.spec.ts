@@ -1,10 +1,9 @@
 /** What the caller wrote is checked in the caller's words, before anything is sent. */
 import { describe, expect, test } from 'vitest';
 import { DsecError } from '#bus/errors.ts';
-import type { ClientKey } from '#bus/ids.ts';
 import { SandboxRequest } from '#bus/sandbox/spec.ts';
 import { execOrder, startOrder } from './exec/exec-options.ts';
-import { type RunOptions, chunksOf, orderOf, waitOptionsOf } from './run-options.ts';
+import { type RunOptions, groupSize, orderOf, waitOptionsOf } from './run-options.ts';
 
 const errorOf = (work: () => unknown): DsecError => {
   try {
@@ -104,8 +103,8 @@ describe('refused, naming the field', () => {
     expect(errorOf(() => waitOptionsOf({ timeoutMs })).details['fields']).toEqual(['timeoutMs']);
   });
 
-  test.each([0, -1, 1.5, 65_537])('count %s', (count) => {
-    expect(errorOf(() => chunksOf('k' as ClientKey, count)).details['fields']).toEqual(['count']);
+  test.each([0, -1, 1.5, 32_769])('count %s', (count) => {
+    expect(errorOf(() => groupSize(count)).details['fields']).toEqual(['count']);
   });
 
   test.each<[string, () => unknown]>([
@@ -119,19 +118,6 @@ describe('refused, naming the field', () => {
   ])('a command’s %s', (field, work) => {
     const error = errorOf(work);
     expect([error.code, error.details['fields']]).toEqual(['INVALID_ARGUMENT', [field]]);
-  });
-});
-
-describe('a group’s chunks', () => {
-  test('at most 256 each, under keys that derive from the group’s', () => {
-    expect(chunksOf('job' as ClientKey, 600)).toEqual([
-      { key: 'job/0', first: 0, count: 256 },
-      { key: 'job/1', first: 256, count: 256 },
-      { key: 'job/2', first: 512, count: 88 },
-    ]);
-  });
-  test('a key without room for the number is refused', () => {
-    expect(errorOf(() => chunksOf('k'.repeat(200) as ClientKey, 1)).details['fields']).toEqual(['key']);
   });
 });
 

@@ -9,12 +9,21 @@
  */
 import { type WireError, wireError } from '#bus/errors.ts';
 import type { Capacity } from '#bus/edge/schema.ts';
-import type { SandboxId } from '#bus/ids.ts';
+import type { ProjectName, SandboxId } from '#bus/ids.ts';
 import type { SandboxSpec } from '#bus/sandbox/spec.ts';
 import type { CpuMillis, MiB } from '#bus/units.ts';
+import { mayShare, type Tenancy } from '../placement/isolation.ts';
 import { ADMISSION_LIMITS } from './limits.ts';
 
-type Reservation = { readonly memoryMiB: number; readonly cpuMillis: number; readonly pids: number; readonly diskMiB: number; readonly slot: number };
+type Reservation = {
+  readonly project: ProjectName;
+  readonly isApart: boolean;
+  readonly memoryMiB: number;
+  readonly cpuMillis: number;
+  readonly pids: number;
+  readonly diskMiB: number;
+  readonly slot: number;
+};
 export type Admitted = { readonly ok: true; readonly slot: number } | { readonly ok: false; readonly error: WireError };
 
 export class Admission {
@@ -22,6 +31,9 @@ export class Admission {
   readonly #openFilesMax: number;
   readonly #reservations = new Map<SandboxId, Reservation>();
   readonly #slots = new Set<number>();
+  readonly #running = new Map<ProjectName, number>();
+  /** How many sandboxes require that their project has the node to itself; they are all of one project. */
+  #apart = 0;
   #memoryMiB = 0;
   #cpuMillis = 0;
   #pids = 0;
@@ -35,19 +47,19 @@ export class Admission {
   }
 
   /** Reserves, or says which dimension is full. Repeated for the same sandbox it answers with the same slot. */
-  admit(id: SandboxId, spec: SandboxSpec): Admitted {
+  admit(id: SandboxId, spec: SandboxSpec, project: ProjectName): Admitted {
     const held = this.#reservations.get(id);
     if (held) return { ok: true, slot: held.slot };
-    const lacking = this.#lacking(spec);
+    const lacking = this.#lacking(spec, project);
     if (lacking) return { ok: false, error: lacking };
     const slot = this.#freeSlot();
-    this.#hold(id, spec, slot);
+    this.#hold(id, spec, slot, project);
     return { ok: true, slot };
   }
 
   /** Takes over what a sandbox found in the log already holds, even beyond the capacity: it lives, so it counts. */
-  restore(id: SandboxId, spec: SandboxSpec, slot: number): void {
-    if (!this.#reservations.has(id)) this.#hold(id, spec, slot);
+  restore(id: SandboxId, spec: SandboxSpec, slot: number, project: ProjectName): void {
+    if (!this.#reservations.has(id)) this.#hold(id, spec, slot, project);
   }
 
   release(id: SandboxId): void {
@@ -60,6 +72,16 @@ export class Admission {
     this.#cpuMillis -= held.cpuMillis;
     this.#pids -= held.pids;
     this.#diskMiB -= held.diskMiB;
+    if (held.isApart) this.#apart -= 1;
+    const left = (this.#running.get(held.project) ?? 1) - 1;
+    if (left > 0) this.#running.set(held.project, left);
+    else this.#running.delete(held.project);
+  }
+
+  /** Who is on the node. */
+  tenancy(): Tenancy {
+    const [first = null] = this.#running.keys();
+    return { running: Object.fromEntries(this.#running), reservedFor: this.#apart > 0 ? first : null };
   }
 
   used(): Capacity {
@@ -73,7 +95,11 @@ export class Admission {
     };
   }
 
-  #lacking({ limits }: SandboxSpec): WireError | undefined {
+  #lacking({ limits, isolation }: SandboxSpec, project: ProjectName): WireError | undefined {
+    if (!mayShare(project, isolation, this.tenancy()))
+      return wireError('NODE_FULL', `sandboxes of another project are on this node, and one of both must be kept apart; another node may do`, {
+        details: { dimension: 'isolation' },
+      });
     const c = this.#capacity;
     const used = this.used();
     const full = (what: string, asked: number, free: number, total: number) => {
@@ -98,10 +124,13 @@ export class Admission {
     );
   }
 
-  #hold(id: SandboxId, { limits }: SandboxSpec, slot: number): void {
+  #hold(id: SandboxId, { limits, isolation }: SandboxSpec, slot: number, project: ProjectName): void {
     const diskMiB = limits.diskMiB ?? 0;
     const { memoryMiB, cpuMillis, pids } = limits;
-    this.#reservations.set(id, { memoryMiB, cpuMillis, pids, diskMiB, slot });
+    const isApart = isolation === 'requireApart';
+    this.#reservations.set(id, { project, isApart, memoryMiB, cpuMillis, pids, diskMiB, slot });
+    this.#running.set(project, (this.#running.get(project) ?? 0) + 1);
+    if (isApart) this.#apart += 1;
     this.#slots.add(slot);
     this.#memoryMiB += memoryMiB;
     this.#cpuMillis += cpuMillis;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import fc from 'fast-check';
 import type { Capacity } from '#bus/edge/schema.ts';
-import type { SandboxId } from '#bus/ids.ts';
+import type { ProjectName, SandboxId } from '#bus/ids.ts';
 import type { SandboxSpec } from '#bus/sandbox/spec.ts';
 import { Admission } from './admission.ts';
 import { ADMISSION_LIMITS } from './limits.ts';
@@ -16,13 +16,16 @@ const capacity = {
 } as Capacity;
 const spec = (limits: { memoryMiB?: number; cpuMillis?: number; pids?: number; diskMiB?: number } = {}): SandboxSpec =>
   ({ limits: { memoryMiB: 100, cpuMillis: 100, pids: 10, diskMiB: null, openFiles: null, ...limits } }) as unknown as SandboxSpec;
+const owner = 'acme' as ProjectName;
+const other = 'rival' as ProjectName;
+const apart = { ...spec(), isolation: 'requireApart' } as SandboxSpec;
 const id = (n: number): SandboxId => `sb-0-${n.toString(16).padStart(20, '0')}-node` as SandboxId;
 
 describe('Admission', () => {
   test('the same sandbox asked for twice holds one reservation and keeps its slot', () => {
     const admission = new Admission(capacity);
-    const first = admission.admit(id(1), spec());
-    expect(admission.admit(id(1), spec())).toEqual(first);
+    const first = admission.admit(id(1), spec(), owner);
+    expect(admission.admit(id(1), spec(), owner)).toEqual(first);
     expect(admission.used().sandboxes).toBe(1);
   });
 
@@ -34,21 +37,21 @@ describe('Admission', () => {
     ['cpuMillis', [spec({ cpuMillis: 1_000 })], spec({ cpuMillis: 1_001 })],
   ])('says that %s is what lacks', (dimension, before, asked) => {
     const admission = new Admission(capacity);
-    for (const [n, one] of before.entries()) expect(admission.admit(id(n), one).ok).toBe(true);
-    const refused = admission.admit(id(99), asked);
+    for (const [n, one] of before.entries()) expect(admission.admit(id(n), one, owner).ok).toBe(true);
+    const refused = admission.admit(id(99), asked, owner);
     expect(refused).toMatchObject({ ok: false, error: { code: 'NODE_FULL', details: { dimension } } });
   });
 
   test('what never fits is not worth a retry, what fits later is', () => {
     const admission = new Admission(capacity);
-    expect(admission.admit(id(1), spec({ memoryMiB: 2_000 }))).toMatchObject({ error: { retry: 'never' } });
-    admission.admit(id(2), spec({ memoryMiB: 1_000 }));
-    expect(admission.admit(id(3), spec({ memoryMiB: 100 }))).toMatchObject({ error: { retry: 'later' } });
+    expect(admission.admit(id(1), spec({ memoryMiB: 2_000 }), owner)).toMatchObject({ error: { retry: 'never' } });
+    admission.admit(id(2), spec({ memoryMiB: 1_000 }), owner);
+    expect(admission.admit(id(3), spec({ memoryMiB: 100 }), owner)).toMatchObject({ error: { retry: 'later' } });
   });
 
   test('more open files than a process of this node may have never fit', () => {
     const admission = new Admission(capacity, 20_000);
-    const asks = (openFiles: number) => admission.admit(id(openFiles), { limits: { ...spec().limits, openFiles } } as unknown as SandboxSpec);
+    const asks = (openFiles: number) => admission.admit(id(openFiles), { limits: { ...spec().limits, openFiles } } as unknown as SandboxSpec, owner);
     expect(asks(20_001)).toMatchObject({ ok: false, error: { code: 'NODE_FULL', retry: 'never', details: { dimension: 'openFiles' } } });
     expect(asks(20_000).ok).toBe(true);
   });
@@ -70,7 +73,7 @@ describe('Admission', () => {
             admission.release(id(n));
             slots.delete(n);
           } else {
-            const admitted = admission.admit(id(n), spec({ memoryMiB, pids, diskMiB }));
+            const admitted = admission.admit(id(n), spec({ memoryMiB, pids, diskMiB }), owner);
             if (admitted.ok) slots.set(n, admitted.slot);
           }
           const used = admission.used();
@@ -86,11 +89,25 @@ describe('Admission', () => {
 
   test('what the log says lives is counted even beyond the capacity, and keeps others out', () => {
     const admission = new Admission(capacity);
-    admission.restore(id(1), spec({ memoryMiB: 5_000 }), 17);
+    admission.restore(id(1), spec({ memoryMiB: 5_000 }), 17, owner);
     expect(admission.used().memoryMiB).toBe(5_000);
-    expect(admission.admit(id(1), spec())).toEqual({ ok: true, slot: 17 });
-    expect(admission.admit(id(2), spec()).ok).toBe(false);
+    expect(admission.admit(id(1), spec(), owner)).toEqual({ ok: true, slot: 17 });
+    expect(admission.admit(id(2), spec(), owner).ok).toBe(false);
     admission.release(id(1));
-    expect(admission.admit(id(2), spec()).ok).toBe(true);
+    expect(admission.admit(id(2), spec(), owner).ok).toBe(true);
+  });
+
+  test('who must be apart is refused beside others, and keeps others away until the last of it has ended', () => {
+    const admission = new Admission(capacity);
+    admission.admit(id(1), spec(), other);
+    expect(admission.admit(id(2), apart, owner)).toMatchObject({ ok: false, error: { code: 'NODE_FULL', details: { dimension: 'isolation' } } });
+    expect(admission.tenancy()).toEqual({ running: { rival: 1 }, reservedFor: null });
+    admission.release(id(1));
+    expect(admission.admit(id(2), apart, owner).ok).toBe(true);
+    expect(admission.tenancy()).toEqual({ running: { acme: 1 }, reservedFor: owner });
+    expect(admission.admit(id(3), spec(), other).ok).toBe(false);
+    expect(admission.admit(id(3), spec(), owner).ok).toBe(true);
+    admission.release(id(2));
+    expect(admission.admit(id(4), spec(), other).ok).toBe(true);
   });
 });

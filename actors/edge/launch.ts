@@ -4,11 +4,10 @@
  * Decides from facts that its shell reads (time, floors, layers). Does not decide whether the sums fit: that is `admission.ts`.
  * @paper §3.3
  */
-import type { z } from 'zod';
 import type { CommandEnvelope } from '#bus/envelope.ts';
 import { type WireError, wireError } from '#bus/errors.ts';
-import { type EdgeName, messageIdOf } from '#bus/ids.ts';
-import type { ReportRefused } from '#bus/request/schema.ts';
+import { bodyHashOf, type EdgeName, messageIdOf, type RequestId } from '#bus/ids.ts';
+import type { ReportBatch } from '#bus/request/schema.ts';
 import type { LaunchSandboxes, SandboxCommand } from '#bus/sandbox/commands.ts';
 import type { TimestampMs } from '#bus/units.ts';
 import type { CommandResult } from '../kernel/host.ts';
@@ -26,12 +25,14 @@ export type NodeFacts = {
   readonly sentToLost: boolean;
   readonly availableMemoryMiB: number;
   readonly freeDiskMiB: number;
+  /** What the node is and has, as `spec.require` asks for it. */
+  readonly labels: Readonly<Record<string, string>>;
   /** A layer of the spec that this node cannot get. */
   readonly missingLayer: string | null;
 };
 
 /** What keeps every item of the batch from this node; null when each is for admission to decide. */
-export const refusalOfBatch = (deadlineAt: number | undefined, { backend }: LaunchSandboxes['spec'], node: NodeFacts): WireError | null => {
+export const refusalOfBatch = (deadlineAt: number | undefined, { backend, require: required }: LaunchSandboxes['spec'], node: NodeFacts): WireError | null => {
   const { edge, availableMemoryMiB: memory, freeDiskMiB: disk, missingLayer: missing } = node;
   const { memoryFloorMiB, diskFloorMiB } = ADMISSION_LIMITS;
   if (deadlineAt !== undefined && deadlineAt < node.now)
@@ -41,6 +42,11 @@ export const refusalOfBatch = (deadlineAt: number | undefined, { backend }: Laun
   if (node.sentToLost) return lostOnTheWay(edge);
   if (!node.accepting) return wireError('EDGE_FENCED', `node ${edge} takes no new sandboxes now (draining, or its lease is not renewed)`);
   if (backend !== 'container') return wireError('NOT_SUPPORTED', `backend ${backend} is not available on node ${edge}; use container`);
+  const lacking = Object.keys(required).find((name) => node.labels[name] !== required[name]);
+  if (lacking !== undefined)
+    return wireError('NODE_FULL', `node ${edge} does not have ${lacking}=${required[lacking]}, which the sandbox requires; another node may`, {
+      details: { dimension: 'labels', lacking },
+    });
   if (memory < memoryFloorMiB)
     return full(`node ${edge} has ${memory} MiB of memory left and takes no sandboxes below ${memoryFloorMiB}; stop some`, 'availableMemory', memory);
   if (disk < diskFloorMiB) return full(`node ${edge} has ${disk} MiB of disk left and takes no sandboxes below ${diskFloorMiB}; free some`, 'disk', disk);
@@ -56,7 +62,7 @@ const full = (message: string, dimension: string, free: number): WireError =>
 
 /** The first command of an admitted sandbox. */
 export const createOf = (
-  { requestId, spec, forkedFrom }: LaunchSandboxes,
+  { requestId, spec, heldUntil, forkedFrom }: LaunchSandboxes,
   { index, attempt }: LaunchItem,
   slot: number,
   generation: number,
@@ -69,23 +75,21 @@ export const createOf = (
   slot,
   generation,
   layersLocal: true,
+  heldUntil,
   ...(forkedFrom ? { forkedFrom } : {}),
 });
 
 /** Command id of an item's create: the same for every delivery of the batch that carries it. */
 export const createIdOf = (envelope: CommandEnvelope, { index, attempt }: LaunchItem): string => `${envelope.id}:${index}:${attempt}`;
 
-/** What goes back on the request's lane; `id` is the message's id too, so that a repeated refusal counts once. */
-export const refusalReport = (
-  envelope: CommandEnvelope,
-  { requestId }: LaunchSandboxes,
-  item: LaunchItem,
-  error: WireError,
-  at: TimestampMs,
-): CommandEnvelope => {
-  const { index, attempt } = item;
-  const data: z.infer<typeof ReportRefused> = { type: 'ReportRefused', project: envelope.project, requestId, index, attempt, error };
-  return { ...envelope, id: messageIdOf(envelope.project, requestId, 'refused', index, attempt), at, causationId: envelope.id, replyTo: undefined, data };
+/** News of items of a packed create for their request. */
+export type BatchNews = Pick<ReportBatch, 'refused' | 'held' | 'running' | 'failed'>;
+export const NO_NEWS: BatchNews = { refused: [], held: [], running: [], failed: [] };
+
+/** What goes on the request's report lane. The id names what is said, so that a repeated report counts once. */
+export const batchReport = (envelope: CommandEnvelope, requestId: RequestId, news: BatchNews, at: TimestampMs): CommandEnvelope => {
+  const data: ReportBatch = { type: 'ReportBatch', project: envelope.project, requestId, ...news };
+  return { ...envelope, id: messageIdOf(envelope.project, requestId, 'batch', bodyHashOf(data)), at, causationId: envelope.id, replyTo: undefined, data };
 };
 
 /** Null when the answer is the last word; otherwise why the command has to come again. */

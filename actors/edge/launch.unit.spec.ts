@@ -4,7 +4,7 @@ import { wireError } from '#bus/errors.ts';
 import type { EdgeName, ProjectName, RequestId } from '#bus/ids.ts';
 import type { LaunchSandboxes } from '#bus/sandbox/commands.ts';
 import type { TimestampMs } from '#bus/units.ts';
-import { createIdOf, overtookItsCreate, type NodeFacts, refusalOfBatch, refusalReport, unsettledBy } from './launch.ts';
+import { batchReport, createIdOf, NO_NEWS, overtookItsCreate, type NodeFacts, refusalOfBatch, unsettledBy } from './launch.ts';
 import { ADMISSION_LIMITS, COMMAND_LIMITS } from './limits.ts';
 
 const node: NodeFacts = {
@@ -14,9 +14,10 @@ const node: NodeFacts = {
   sentToLost: false,
   availableMemoryMiB: ADMISSION_LIMITS.memoryFloorMiB,
   freeDiskMiB: ADMISSION_LIMITS.diskFloorMiB,
+  labels: { gpu: 'a100' },
   missingLayer: null,
 };
-const spec = { backend: 'container' } as LaunchSandboxes['spec'];
+const spec = { backend: 'container', require: {} } as unknown as LaunchSandboxes['spec'];
 
 describe('refusal of a batch', () => {
   test('a node at its floors takes it, up to the very deadline', () => {
@@ -40,14 +41,21 @@ describe('refusal of a batch', () => {
   });
 });
 
-test('ids of creates and refusals depend on the item and its attempt alone, so repetitions are the same message', () => {
+test('a label that the node lacks is a question of another node', () => {
+  expect(refusalOfBatch(undefined, { ...spec, require: { gpu: 'a100' } }, node)).toBeNull();
+  expect(refusalOfBatch(undefined, { ...spec, require: { gpu: 'h100' } }, node)).toMatchObject({ code: 'NODE_FULL', details: { lacking: 'gpu' } });
+});
+
+test('ids of creates and reports depend on what they are about alone, so repetitions are the same message', () => {
   const envelope = { id: 'acme:rq:forward', project: 'acme' as ProjectName, replyTo: 'somewhere' } as CommandEnvelope;
-  const batch = { requestId: 'rq-0-1' as RequestId } as LaunchSandboxes;
+  const requestId = 'rq-0-1' as RequestId;
   const item = { index: 3, attempt: 1 } as LaunchSandboxes['items'][number];
   expect(createIdOf(envelope, item)).toBe('acme:rq:forward:3:1');
-  const refused = (at: number) => refusalReport(envelope, batch, item, wireError('NODE_FULL', 'full'), at as TimestampMs);
+  const refused = (at: number, attempt = 1) =>
+    batchReport(envelope, requestId, { ...NO_NEWS, refused: [{ index: 3, attempt, error: wireError('NODE_FULL', 'full') }] }, at as TimestampMs);
   expect(refused(1).id).toBe(refused(2).id);
-  expect(refused(1)).toMatchObject({ causationId: envelope.id, replyTo: undefined, data: { type: 'ReportRefused', index: 3, attempt: 1 } });
+  expect(refused(1).id).not.toBe(refused(1, 2).id);
+  expect(refused(1)).toMatchObject({ causationId: envelope.id, replyTo: undefined, data: { type: 'ReportBatch', refused: [{ index: 3, attempt: 1 }] } });
 });
 
 test('a stop that finds nothing comes again a few times; a pause that finds nothing does not', () => {

@@ -1,7 +1,7 @@
 /** Whatever the fleet looks like: nothing beyond the room of a node, nothing left out while there is room. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { EdgeName } from '#bus/ids.ts';
+import type { EdgeName, ProjectName } from '#bus/ids.ts';
 import type { CpuMillis, MiB } from '#bus/units.ts';
 import { spec as anySpec } from '../sandbox/testing/samples.ts';
 import { choose } from './choose.ts';
@@ -9,6 +9,7 @@ import type { FleetNode } from './fleet.ts';
 import { randomFrom, shuffled } from './random.ts';
 
 const spec = { ...anySpec, limits: { ...anySpec.limits, memoryMiB: 64 as MiB, cpuMillis: 50 as CpuMillis, pids: 16, diskMiB: 40 as MiB } };
+const project = 'acme' as ProjectName;
 const amount = fc.nat(20_000);
 const capacity = fc.record({
   sandboxes: fc.nat(300),
@@ -20,7 +21,9 @@ const capacity = fc.record({
 }) as fc.Arbitrary<FleetNode['capacity']>;
 const fleet = fc
   .array(fc.record({ backends: fc.constantFrom(['container' as const], ['microvm' as const], []), capacity, used: capacity }), { maxLength: 40, size: 'max' })
-  .map((nodes) => nodes.map((node, i): FleetNode => ({ ...node, edge: `edge-${i}` as EdgeName })));
+  .map((nodes) =>
+    nodes.map((node, i): FleetNode => ({ ...node, edge: `edge-${i}` as EdgeName, running: {}, reservedFor: null, labels: {}, layers: new Set(), failures: 0 })),
+  );
 
 const roomOf = ({ backends, capacity: c, used: u }: FleetNode) =>
   backends.some((b) => b === 'container')
@@ -40,7 +43,7 @@ test('fits, places all it can, and keeps to its exclusions', () => {
   fc.assert(
     fc.property(fleet, fc.integer({ min: 1, max: 256 }), fc.integer(), fc.nat(40), (nodes, count, seed, excludedIndex) => {
       const exclude = [`edge-${excludedIndex}` as EdgeName];
-      const choices = choose({ spec, count, fleet: nodes, seed, exclude });
+      const choices = choose({ project, spec, count, fleet: nodes, seed, exclude });
       expect(choices.length).toBe(count);
       const room = new Map(nodes.map((n) => [n.edge, exclude.includes(n.edge) ? 0 : roomOf(n)]));
       for (const edge of choices) if (edge) room.set(edge, (room.get(edge) ?? 0) - 1);

@@ -2,19 +2,23 @@
  * The placement policy: which node gets which sandbox. A pure function of the fleet view and a seed; one node and a thousand
  * go the same way.
  *
- * Filter (backend, room), sample a few, fill the least loaded of them evenly. A group shares few nodes in blocks of
+ * Filter (backend, required labels, whom the node may be shared with, room), sample a few, fill the least loaded of them evenly.
+ * Layers that lie ready make a node count as less loaded, failures of late as more. Nodes that fail again and again, and, for who
+ * prefers to be apart, those of other projects, are taken when no others have room. A group shares few nodes in blocks of
  * neighbouring items, because each node of a chunk costs a message. Descriptors are the node's own business: it knows what
  * a sandbox of its backend holds open, and refuses.
  * @paper §3.2 §7
  */
 import type { Capacity } from '#bus/edge/schema.ts';
-import type { EdgeName } from '#bus/ids.ts';
+import type { EdgeName, ProjectName } from '#bus/ids.ts';
 import type { SandboxSpec } from '#bus/sandbox/spec.ts';
 import type { FleetNode, FleetView } from './fleet.ts';
+import { isUnwelcome, mayShare } from './isolation.ts';
 import { PLACEMENT_POLICY } from './limits.ts';
 import { randomFrom, shuffled } from './random.ts';
 
 export type ChooseInput = {
+  readonly project: ProjectName;
   readonly spec: SandboxSpec;
   readonly count: number;
   readonly fleet: FleetView;
@@ -26,7 +30,7 @@ export type ChooseInput = {
 
 type Need = { readonly sandboxes: number; readonly memoryMiB: number; readonly cpuMillis: number; readonly pids: number; readonly diskMiB: number };
 /** A node being filled: `room` sandboxes fit, `taken` were given to it in this choice, `load` is what one more would make it. */
-type Bin = { readonly node: FleetNode; readonly room: number; taken: number; load: number };
+type Bin = { readonly node: FleetNode; readonly room: number; readonly bias: number; readonly isReluctant: boolean; taken: number; load: number };
 
 /**
  * One node per item, in the order of the items; null where no node has room.
@@ -69,11 +73,13 @@ const chooseWithin = (input: ChooseInput): (EdgeName | null)[] => {
 
 /** The least loaded of a sample, as many as the group should share; more of the fleet only while they do not hold it. */
 const choosePlaces = (input: ChooseInput, need: Need): Bin[] => {
-  const { nodesPerChunkMax, itemsPerNodeMin, samplesPerNode } = PLACEMENT_POLICY;
-  const wanted = Math.min(nodesPerChunkMax, Math.ceil(input.count / itemsPerNodeMin));
-  const candidates = candidatesOf(input, need);
-  const sampled = take(candidates, wanted * samplesPerNode).sort((a, b) => a.load - b.load);
-  const places = sampled.splice(0, wanted);
+  const { nodesPerChunkMax, nodesPerChunkMin, fleetPerChunkNode, itemsPerNodeMin, samplesPerNode } = PLACEMENT_POLICY;
+  const share = Math.max(nodesPerChunkMin, Math.ceil(input.fleet.length / fleetPerChunkNode));
+  const wanted = Math.min(nodesPerChunkMax, share, Math.ceil(input.count / itemsPerNodeMin));
+  const candidates = inOrder(candidatesOf(input, need));
+  const sampled = take(candidates, wanted * samplesPerNode).sort((a, b) => Number(a.isReluctant) - Number(b.isReluctant) || a.load - b.load);
+  const welcome = sampled.filter((bin) => !bin.isReluctant).length;
+  const places = sampled.splice(0, Math.min(wanted, welcome || sampled.length));
   let room = places.reduce((n, bin) => n + bin.room, 0);
   while (room < input.count) {
     const more = sampled.shift() ?? take(candidates, 1)[0];
@@ -85,12 +91,32 @@ const choosePlaces = (input: ChooseInput, need: Need): Bin[] => {
 };
 
 /** Nodes that can take at least one, in random order. Lazy: a single create looks at a few nodes of a large fleet. */
-function* candidatesOf({ spec, fleet, seed, exclude }: ChooseInput, need: Need): Generator<Bin, void> {
+function* candidatesOf({ project, spec, fleet, seed, exclude }: ChooseInput, need: Need): Generator<Bin, void> {
+  const required = Object.entries(spec.require);
   for (const node of shuffled(fleet, randomFrom(seed))) {
     if (!node.backends.includes(spec.backend) || exclude.includes(node.edge)) continue;
+    if (!mayShare(project, spec.isolation, node) || required.some(([name, value]) => node.labels[name] !== value)) continue;
     const room = roomFor(node, need);
-    if (room > 0) yield { node, room, taken: 0, load: loadWith(node, need, 1) };
+    const isReluctant = node.failures >= PLACEMENT_POLICY.avoidAbove || isUnwelcome(project, spec.isolation, node);
+    const bias = biasOf(node, spec);
+    if (room > 0) yield { node, room, taken: 0, load: loadWith(node, need, 1) + bias, bias, isReluctant };
   }
+}
+
+/** What makes a node count as more or less loaded than it is. */
+const biasOf = ({ failures, layers }: FleetNode, spec: SandboxSpec): number => {
+  const ready = spec.layers.reduce((n, layer) => n + (layers.has(layer) ? 1 : 0), 0);
+  return failures * PLACEMENT_POLICY.failurePenalty - (ready / spec.layers.length) * PLACEMENT_POLICY.localityBonus;
+};
+
+/** Those that are taken reluctantly come when the others are through. */
+function* inOrder(bins: Iterable<Bin>): Generator<Bin, void> {
+  const later: Bin[] = [];
+  for (const bin of bins) {
+    if (bin.isReluctant) later.push(bin);
+    else yield bin;
+  }
+  yield* later;
 }
 
 /** `for…of` would close the generator, and more may be taken from it later. */
@@ -111,7 +137,7 @@ const fill = (bins: readonly Bin[], count: number, need: Need): void => {
     for (const bin of bins) if (bin.taken < bin.room && (!best || bin.load < best.load)) best = bin;
     if (!best) return;
     best.taken += 1;
-    best.load = loadWith(best.node, need, best.taken + 1);
+    best.load = loadWith(best.node, need, best.taken + 1) + best.bias;
   }
 };
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { Beat, Capacity } from '#bus/edge/schema.ts';
-import type { EdgeName } from '#bus/ids.ts';
+import { Beat, type Capacity } from '#bus/edge/schema.ts';
+import type { EdgeName, ProjectName } from '#bus/ids.ts';
 import type { SandboxSpec } from '#bus/sandbox/spec.ts';
 import type { CpuMillis, MiB, TimestampMs } from '#bus/units.ts';
 import { spec as anySpec } from '../sandbox/testing/samples.ts';
@@ -19,28 +19,27 @@ const sized = (sandboxes: number): Capacity => ({
   diskMiB: (sandboxes * 100) as MiB,
   descriptors: sandboxes * 4,
 });
+const project = 'acme' as ProjectName;
 const named = (n: number) => `edge-${n}` as EdgeName;
-const beat = (edge: EdgeName, over: Partial<Beat> = {}): Beat => ({
-  v: 1,
-  edge,
-  generation: 1,
-  at: T0,
-  backends: ['container'],
-  capacity: sized(1_000),
-  used: sized(0),
-  accepting: true,
-  running: {},
-  sequence: 0,
-  cordoned: null,
-  probes: null,
-  ...over,
-});
+const beat = (edge: EdgeName, over: Partial<Beat> = {}): Beat =>
+  Beat.parse({
+    v: 1,
+    edge,
+    generation: 1,
+    at: T0,
+    backends: ['container'],
+    capacity: sized(1_000),
+    used: sized(0),
+    accepting: true,
+    running: {},
+    ...over,
+  });
 const fleetOf = (...beats: Beat[]): Fleet => {
   const fleet = new Fleet();
   for (const b of beats) fleet.observe(b, T0);
   return fleet;
 };
-const chooseFrom = (fleet: FleetView, count: number, seed = 1, exclude: EdgeName[] = []) => choose({ spec, count, fleet, seed, exclude });
+const chooseFrom = (fleet: FleetView, count: number, seed = 1, exclude: EdgeName[] = []) => choose({ project, spec, count, fleet, seed, exclude });
 const countsOf = (choices: readonly (EdgeName | null)[]) => {
   const counts = new Map<EdgeName | null, number>();
   for (const choice of choices) counts.set(choice, (counts.get(choice) ?? 0) + 1);
@@ -66,7 +65,7 @@ describe('the choice', () => {
 
   test('decisions that no beat shows yet never turn a create away: they may already have ended, and the Edge has the final say', () => {
     const fleet = fleetOf(beat(named(1), { capacity: sized(4) }), beat(named(2), { capacity: sized(4), used: sized(4) }));
-    fleet.noteAssigned(named(1), 4, spec, T0);
+    fleet.noteAssigned(named(1), 4, spec, project, T0);
     expect(chooseFrom(fleet.view(T0), 3)).toEqual([named(1), named(1), named(1)]);
     expect(chooseFrom(fleet.view(T0), 5)).toEqual([named(1), named(1), named(1), named(1), null]);
   });
@@ -138,7 +137,7 @@ describe('the choice', () => {
       for (const [edge, count] of countsOf(chooseFrom(fleet.view(T0), 256, chunk * 7_919 + salt))) {
         if (!edge) throw new Error('there is room for all of them');
         counts.set(edge, (counts.get(edge) ?? 0) + count);
-        fleet.noteAssigned(edge, count, spec, T0);
+        fleet.noteAssigned(edge, count, spec, project, T0);
       }
     const mean = 32_768 / 160;
     expect(Math.max(...counts.values()) / mean).toBeLessThanOrEqual(1.05);
@@ -172,7 +171,7 @@ describe('the fleet view', () => {
 
   test('lays its own decisions over the beats until the beats show them', () => {
     const fleet = fleetOf(beat(named(1), { used: sized(5) }));
-    fleet.noteAssigned(named(1), 10, spec, after(100));
+    fleet.noteAssigned(named(1), 10, spec, project, after(100));
     expect(fleet.view(after(100))[0]?.used).toMatchObject({ sandboxes: 15, memoryMiB: 1_500, cpuMillis: 1_500, pids: 150 });
     fleet.observe(beat(named(1), { at: after(200), used: sized(5) }), after(200));
     expect(usedOf(fleet, after(200))).toBe(15);
@@ -193,8 +192,8 @@ describe('the fleet view', () => {
   test('keeps a bounded number of decisions and nodes, and loses none of the load', () => {
     const fleet = fleetOf(beat(named(1), { capacity: sized(100_000) }));
     const decisions = FLEET_LIMITS.decisionsPerNode * 3;
-    for (let i = 0; i < decisions; i += 1) fleet.noteAssigned(named(1), 2, spec, T0);
-    fleet.noteAssigned(named(2), 2, spec, T0); // unknown: nothing to lay it over
+    for (let i = 0; i < decisions; i += 1) fleet.noteAssigned(named(1), 2, spec, project, T0);
+    fleet.noteAssigned(named(2), 2, spec, project, T0); // unknown: nothing to lay it over
     expect(usedOf(fleet, T0)).toBe(decisions * 2);
 
     const crowd = new Fleet();

@@ -13,9 +13,8 @@ import { ENDED_STATUSES, type SandboxState } from '#bus/sandbox/state.ts';
 import { parseSandboxId, SandboxId } from '#bus/ids.ts';
 import { addMs } from '#bus/units.ts';
 import { accept, type Decision, type DecisionContext, ignore, reject } from '../kernel/definition.ts';
-import { SANDBOX_LIMITS } from './limits.ts';
 import { decideClientCommand } from './sandbox.client-commands.ts';
-import { decideReport, type SandboxReport } from './sandbox.reports.ts';
+import { decideReport, firstSteps, type SandboxReport } from './sandbox.reports.ts';
 
 type Create = Extract<SandboxCommand, { type: 'CreateSandbox' }>;
 type SandboxDecision = Decision<SandboxEvent>;
@@ -48,11 +47,11 @@ const create = (command: Create, { address, at }: DecisionContext): SandboxDecis
     slot,
     generation,
     totalDeadlineAt: addMs(at, spec.lives.totalMs),
+    heldUntil: command.heldUntil,
     forkedFrom: command.forkedFrom ?? null,
   };
-  const preparing: SandboxEvent = { type: 'SandboxPreparing', at, deadlineAt: addMs(at, SANDBOX_LIMITS.preparingMs) };
-  if (!command.layersLocal) return accept<SandboxEvent>(admitted, preparing);
-  return accept<SandboxEvent>(admitted, preparing, { type: 'SandboxStarting', at, deadlineAt: addMs(at, SANDBOX_LIMITS.startingMs) });
+  if (command.heldUntil !== null) return accept<SandboxEvent>(admitted);
+  return accept<SandboxEvent>(admitted, ...firstSteps(command.layersLocal, at));
 };
 
 const createAgain = (state: SandboxState, { requestId, index, attempt }: Create): SandboxDecision =>

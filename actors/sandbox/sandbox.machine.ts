@@ -35,7 +35,7 @@ const contextOf = (e: Admitted): SandboxContext => ({
   idleDeadlineAt: null,
   idlePauseDeadlineAt: null,
   livesVersion: 0,
-  transitionDeadlineAt: null,
+  transitionDeadlineAt: e.heldUntil,
   pauseReason: null,
   memoryGivenBackMiB: null,
   returnTo: null,

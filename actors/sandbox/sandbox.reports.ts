@@ -18,6 +18,8 @@ type DeadlinePassed = Extract<SandboxReport, { type: 'DeadlinePassed' }>;
 export const decideReport = (state: SandboxState, report: SandboxReport, at: TimestampMs): SandboxDecision => {
   const { status } = state;
   switch (report.type) {
+    case 'StartHeld':
+      return status === 'admitted' ? accept<SandboxEvent>(...firstSteps(report.layersLocal, at)) : ignore(`already ${status}: not held any more`);
     case 'ReportPrepared':
       return status === 'preparing' ? accept({ type: 'SandboxStarting', at, deadlineAt: addMs(at, SANDBOX_LIMITS.startingMs) }) : late(report, status);
     case 'ReportStarted':
@@ -43,6 +45,12 @@ export const decideReport = (state: SandboxState, report: SandboxReport, at: Tim
     case 'DeadlinePassed':
       return deadlinePassed(state, report, at);
   }
+};
+
+/** From admission as far as it goes without waiting, in the commit that admits it or that ends its hold. */
+export const firstSteps = (layersLocal: boolean, at: TimestampMs): [SandboxEvent, ...SandboxEvent[]] => {
+  const preparing: SandboxEvent = { type: 'SandboxPreparing', at, deadlineAt: addMs(at, SANDBOX_LIMITS.preparingMs) };
+  return layersLocal ? [preparing, { type: 'SandboxStarting', at, deadlineAt: addMs(at, SANDBOX_LIMITS.startingMs) }] : [preparing];
 };
 
 const isBeforeRunning = (status: SandboxStatus) => status === 'admitted' || status === 'preparing' || status === 'starting';

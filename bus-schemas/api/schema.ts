@@ -8,6 +8,7 @@ import { JOB_API } from './jobs.ts';
 import { Commit } from '../envelope.ts';
 import { ClientKey, RequestId, SandboxId, Shard, SnapshotId } from '../ids.ts';
 import { SNAPSHOT_LIMITS, WIRE_LIMITS } from '../limits.ts';
+import { GroupMode } from '../request/group.ts';
 import { RequestState } from '../request/schema.ts';
 import { ScrubRules, SnapshotView } from '../sandbox/snapshot.ts';
 import { SandboxRequest } from '../sandbox/spec.ts';
@@ -56,7 +57,7 @@ export const API = {
   /** Who answers, and which shards exist. */
   info: { request: z.strictObject({ v }), response: z.object({ platformVersion: z.string(), shards: z.array(Shard), laneCount: z.number().int().positive() }) },
   /**
-   * Creates `count` equal sandboxes under one client key. Accepted durably when answered; results are the commits of the
+   * Creates `count` equal sandboxes under one client key; more than 256, and those that are all or nothing, in chunks below it. Accepted durably when answered; results are the commits of the
    * request actor and of the sandboxes on `dsec.out`. Same key and body: same answer. Other body: KEY_CONFLICT.
    */
   create: {
@@ -65,7 +66,9 @@ export const API = {
       key: ClientKey,
       /** The key has just been made and names nothing yet: saves the look whether it names another request already. */
       freshKey: z.boolean().default(false),
-      count: z.number().int().min(1).max(WIRE_LIMITS.maxCreatesPerMessage).default(1),
+      count: z.number().int().min(1).max(WIRE_LIMITS.maxCreatesPerGroup).default(1),
+      /** All or nothing: no sandbox is started before every one of them has its place. */
+      mode: GroupMode.default('asManyAsFit'),
       spec: SandboxRequest,
       timeoutMs: DurationMs.min(1_000)
         .max(24 * 3_600_000)

@@ -1,8 +1,8 @@
 /** The Edge actor: a node's lease and generation; and the beat that Edges publish each second. @paper §3.2 §3.3 */
 import { z } from 'zod';
-import { EdgeName } from '../ids.ts';
+import { EdgeName, ProjectName } from '../ids.ts';
 import { CpuMillis, DurationMs, MiB, TimestampMs } from '../units.ts';
-import { Backend } from '../sandbox/spec.ts';
+import { Backend, Labels } from '../sandbox/spec.ts';
 import { Probes } from './probes.ts';
 
 /** What a node offers. Admission never goes above it. */
@@ -104,12 +104,23 @@ export const Beat = z.object({
   used: Capacity,
   /** False while the Edge is draining, fenced or under critical pressure. */
   accepting: z.boolean(),
+  /** Live sandboxes by project. */
   running: z.record(z.string(), z.number().int().nonnegative()),
   /** 1, 2, 3, … within a generation: tells an old beat from a new one, whatever happens to the node's clock. 0: not counted. */
   sequence: z.number().int().nonnegative().default(0),
   cordoned: z.string().nullable().default(null),
   /** What the node found when it looked at itself; null before the first look. */
   probes: Probes.nullable().default(null),
+  /** What the node is and has, from its configuration: a spec's `require` names these. */
+  labels: Labels.default({}),
+  /** Layers that lie ready on the node, newest first: a preference, so the list may be cut. */
+  layers: z.array(z.string()).default([]),
+  /** Project that has this node to itself: one of its sandboxes here requires it. */
+  reservedFor: ProjectName.nullable().default(null),
+  /** Newest place in COMMANDS whose creates `used` reflects: decisions up to it need not be laid over this beat any more. */
+  admittedThrough: z.number().int().nonnegative().default(0),
+  /** Sandboxes of this node are records without processes: the null backend, for scale tests only. */
+  simulated: z.boolean().default(false),
 });
 export type Beat = z.infer<typeof Beat>;
 

@@ -1,24 +1,27 @@
 /**
  * The request actor: what a client key names. It remembers the body's hash and where each item went, so that a repeated
  * create answers with the same sandboxes for the key's whole lifetime, whatever was restarted in between.
+ *
+ * A request of at most 256 items holds them itself. A larger one, or one that is all or nothing, is the parent of chunks
+ * (`group.ts`), which are requests of the same kind.
  */
 import { z } from 'zod';
+import { WireError } from '../errors.ts';
 import { ClientKey, EdgeName, ProjectName, RequestId, SandboxId } from '../ids.ts';
 import { WIRE_LIMITS } from '../limits.ts';
-import { WireError } from '../errors.ts';
 import { QuotaLeaseId } from '../project/quota.ts';
-import { TimestampMs } from '../units.ts';
 import { SandboxSpec } from '../sandbox/spec.ts';
+import { TimestampMs } from '../units.ts';
+import { ChunkDecided, ChunkOf, ChunkReported, DecideChunk, GroupAccepted, GroupDecided, GroupDecision, GroupState, PlaceGroup, ReportChunk } from './group.ts';
 
-export const Assignment = z.object({
-  index: z.number().int().nonnegative(),
-  attempt: z.number().int().nonnegative(),
-  edge: EdgeName,
-  sandboxId: SandboxId,
-});
+const index = z.number().int().nonnegative();
+const attempt = z.number().int().nonnegative();
+
+export const Assignment = z.object({ index, attempt, edge: EdgeName, sandboxId: SandboxId });
 export type Assignment = z.infer<typeof Assignment>;
 
 const count = z.number().int().min(1).max(WIRE_LIMITS.maxCreatesPerMessage);
+const upToOneMessage = <T extends z.ZodType>(item: T) => z.array(item).max(WIRE_LIMITS.maxCreatesPerMessage).default([]);
 
 /** The sandbox whose snapshot it starts from. */
 const forkedFrom = SandboxId.nullable().default(null);
@@ -35,17 +38,26 @@ export const PlaceSandboxes = z.object({
   forkedFrom,
   /** After this nothing is placed any more. */
   deadlineAt: TimestampMs,
+  chunkOf: ChunkOf.nullable().default(null),
 });
-/** Published by an Edge on a create lane: it will not take this item. */
-export const ReportRefused = z.object({
-  type: z.literal('ReportRefused'),
+/** One attempt at one item, and what became of it. */
+export const AttemptNews = z.object({ index, attempt });
+export const AttemptFailure = AttemptNews.extend({ error: WireError });
+/**
+ * Published by an Edge on a report lane about items of one packed create. `refused`: it will not take them. `held`: admitted,
+ * and not started. `running`, `failed`: they came to run, or never will. The last three are told of chunks only.
+ */
+export const ReportBatch = z.object({
+  type: z.literal('ReportBatch'),
   project: ProjectName,
   requestId: RequestId,
-  index: z.number().int().nonnegative(),
-  attempt: z.number().int().nonnegative(),
-  error: WireError,
+  refused: upToOneMessage(AttemptFailure),
+  held: upToOneMessage(AttemptNews),
+  running: upToOneMessage(AttemptNews),
+  failed: upToOneMessage(AttemptFailure),
 });
-export const RequestBusCommand = z.discriminatedUnion('type', [PlaceSandboxes, ReportRefused]);
+export type ReportBatch = z.infer<typeof ReportBatch>;
+export const RequestBusCommand = z.discriminatedUnion('type', [PlaceSandboxes, ReportBatch, PlaceGroup, ReportChunk, DecideChunk]);
 export type RequestBusCommand = z.infer<typeof RequestBusCommand>;
 
 /** Room that was reserved for a request: the lease it is spent from (null: there is none), for how many items, and what is said of the others. */
@@ -55,16 +67,22 @@ export type ReservedQuota = z.infer<typeof ReservedQuota>;
 /** The bus command with what only a shell can know: the choices of the placement policy and the quota, as data. */
 export const RequestCommand = z.discriminatedUnion('type', [
   PlaceSandboxes.extend({ choices: z.array(EdgeName.nullable()), quota: ReservedQuota.optional() }),
-  ReportRefused.extend({ choice: EdgeName.nullable() }),
+  /** One choice per refused item, in their order. */
+  ReportBatch.extend({ choices: z.array(EdgeName.nullable()) }),
   /** The request was committed after its lease had been settled, and its project has no room for it: nothing of it was forwarded. */
   z.object({ type: z.literal('ReportOverQuota'), project: ProjectName, requestId: RequestId, error: WireError }),
+  PlaceGroup,
+  ReportChunk,
+  DecideChunk,
 ]);
 export type RequestCommand = z.infer<typeof RequestCommand>;
 
+const at = TimestampMs;
+const indices = z.array(index).min(1);
 export const RequestEvent = z.discriminatedUnion('type', [
   z.object({
     type: z.literal('RequestAccepted'),
-    at: TimestampMs,
+    at,
     id: RequestId,
     project: ProjectName,
     key: ClientKey,
@@ -76,17 +94,27 @@ export const RequestEvent = z.discriminatedUnion('type', [
     keyExpiresAt: TimestampMs,
     /** What its sandboxes are spent from; null where nothing is reserved. */
     quotaLease: QuotaLeaseId.nullable().default(null),
+    chunkOf: ChunkOf.nullable().default(null),
   }),
-  z.object({ type: z.literal('SandboxesAssigned'), at: TimestampMs, assignments: z.array(Assignment) }),
-  z.object({ type: z.literal('SandboxUnplaceable'), at: TimestampMs, index: z.number().int().nonnegative(), error: WireError }),
+  z.object({ type: z.literal('SandboxesAssigned'), at, assignments: z.array(Assignment) }),
+  z.object({ type: z.literal('SandboxUnplaceable'), at, index, error: WireError }),
+  z.object({ type: z.literal('SandboxesHeld'), at, indices }),
+  z.object({ type: z.literal('SandboxesRun'), at, indices }),
+  z.object({ type: z.literal('SandboxDidNotRun'), at, index, error: WireError }),
+  ChunkDecided,
+  GroupAccepted,
+  ChunkReported,
+  GroupDecided,
 ]);
 export type RequestEvent = z.infer<typeof RequestEvent>;
 
-/** One item: where it was sent last, or why it was given up. */
+/** One item: where it was sent last and how far it came there, or why it was given up. */
 export const RequestItem = z.object({
   sandboxId: SandboxId.nullable(),
   edge: EdgeName.nullable(),
-  attempt: z.number().int().nonnegative(),
+  attempt,
+  /** Told by the Edge, for items of chunks: `held` and `run` need not be sent again. */
+  progress: z.enum(['sent', 'held', 'run']).default('sent'),
   refusedBy: z.array(EdgeName),
   error: WireError.nullable(),
 });
@@ -103,7 +131,12 @@ export const RequestState = z.object({
   deadlineAt: TimestampMs,
   keyExpiresAt: TimestampMs,
   quotaLease: QuotaLeaseId.nullable().default(null),
-  /** Position = index. */
+  /** Position = index. Empty in a parent. */
   items: z.array(RequestItem),
+  /** In a chunk: its place below its parent, and what the parent decided. */
+  chunkOf: ChunkOf.nullable().default(null),
+  decision: GroupDecision.nullable().default(null),
+  /** In a parent. */
+  group: GroupState.nullable().default(null),
 });
 export type RequestState = z.infer<typeof RequestState>;

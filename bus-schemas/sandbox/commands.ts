@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { LayerDigest, RequestId, SandboxId, SnapshotId } from '../ids.ts';
 import { WIRE_LIMITS } from '../limits.ts';
 import { WireError } from '../errors.ts';
+import { GroupDecision } from '../request/decision.ts';
 import { DurationMs, TimestampMs } from '../units.ts';
 import { DeadlineKind, StopReason } from './state.ts';
 import { NO_FACTS, ScrubRules, SnapshotFacts } from './snapshot.ts';
@@ -24,6 +25,8 @@ export const CreateSandbox = z.object({
   slot: z.number().int().nonnegative(),
   generation: z.number().int().nonnegative(),
   layersLocal: z.boolean().default(true),
+  /** Not started before `StartHeld`; when that has not come by this time, given up. Null: started at once. */
+  heldUntil: TimestampMs.nullable().default(null),
   forkedFrom: SandboxId.optional(),
 });
 
@@ -51,6 +54,9 @@ export const ExtendLives = z.object({
   idleMs: DurationMs.nullable().optional(),
   idlePauseMs: DurationMs.nullable().optional(),
 });
+
+/** Ends the hold of a sandbox of an all-or-nothing group: the group is complete. */
+export const StartHeld = z.object({ type: z.literal('StartHeld'), layersLocal: z.boolean().default(true) });
 
 // Reports: facts that an effect or a clock brings, still decided on like every other command.
 export const ReportPrepared = z.object({ type: z.literal('ReportPrepared') });
@@ -90,6 +96,7 @@ export const SandboxCommand = z.discriminatedUnion('type', [
   ResumeSandbox,
   SnapshotSandbox,
   ExtendLives,
+  StartHeld,
   ReportPrepared,
   ReportStarted,
   ReportFailed,
@@ -118,5 +125,18 @@ export const LaunchSandboxes = z.object({
     .array(z.object({ sandboxId: SandboxId, index: z.number().int().nonnegative(), attempt: z.number().int().nonnegative() }))
     .min(1)
     .max(WIRE_LIMITS.maxCreatesPerMessage),
+  /** As in `CreateSandbox`, for all of them. */
+  heldUntil: TimestampMs.nullable().default(null),
+  /** The request wants to hear what is held, runs or fails: it is a chunk of a group. */
+  follow: z.boolean().default(false),
 });
 export type LaunchSandboxes = z.infer<typeof LaunchSandboxes>;
+
+/** What a group decided about sandboxes that the Edge holds for it, on its `_` subject. */
+export const ReleaseSandboxes = z.object({
+  type: z.literal('ReleaseSandboxes'),
+  requestId: RequestId,
+  decision: GroupDecision,
+  items: LaunchSandboxes.shape.items,
+});
+export type ReleaseSandboxes = z.infer<typeof ReleaseSandboxes>;

@@ -29,6 +29,8 @@ export const SandboxAdmitted = z.object({
   slot: z.number().int().nonnegative(),
   generation: z.number().int().nonnegative(),
   totalDeadlineAt: TimestampMs,
+  /** Held for its group until then, and given up afterwards. Null: it goes on at once. */
+  heldUntil: TimestampMs.nullable().default(null),
   forkedFrom: SandboxId.nullable(),
 });
 export const SandboxPreparing = z.object({ type: z.literal('SandboxPreparing'), ...transitional });

@@ -114,6 +114,13 @@ export type NetworkRules = z.infer<typeof NetworkRules>;
 /** Labels that the platform itself sets; they can be listed by like any other. */
 export const PLATFORM_LABELS = { job: 'dsec/job', rollout: 'dsec/rollout', role: 'dsec/role' } as const;
 
+/**
+ * Whether a node may be shared with sandboxes of other projects (@paper §7: isolation bounds the blast radius).
+ * `preferApart`: not where there is another node. `requireApart`: never; and nobody else comes to the node while it lives.
+ */
+export const Isolation = z.enum(['shared', 'preferApart', 'requireApart']);
+export type Isolation = z.infer<typeof Isolation>;
+
 /** What a client sends for each sandbox. Names are resolved by the apiserver. Unknown fields are refused, not ignored. */
 export const SandboxRequest = z.strictObject({
   backend: Backend.default('container'),
@@ -135,6 +142,9 @@ export const SandboxRequest = z.strictObject({
   labels: Labels.default({}),
   /** The job it belongs to: its defaults fill in what is left out here, its deadline bounds the total life. */
   job: JobId.optional(),
+  /** Labels that a node must have, `gpu=a100`; what nodes have is in their configuration. */
+  require: Labels.default({}),
+  isolation: Isolation.default('shared'),
   hostname: z
     .string()
     .regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, 'not a host name')
@@ -155,6 +165,8 @@ export const SandboxSpec = z.object({
   initUser: InitUser,
   env: Env,
   labels: Labels,
+  require: Labels.default({}),
+  isolation: Isolation.default('shared'),
   /** Null: named after the sandbox's own id. */
   hostname: z.string().nullable(),
 });

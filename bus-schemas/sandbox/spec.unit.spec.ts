@@ -20,6 +20,8 @@ test('a base is all that must be named; the rest has defaults', () => {
     initUser: 'root',
     env: {},
     labels: {},
+    require: {},
+    isolation: 'shared',
   });
 });
 

@@ -13,7 +13,7 @@ import { type RecordKind, readEvent, readState } from '../records.ts';
 import { ProjectCommand } from '../project/schema.ts';
 import { RequestBusCommand } from '../request/schema.ts';
 import { RolloutCommand } from '../rollout/schema.ts';
-import { LaunchSandboxes, SandboxBusCommand, SandboxCommand } from '../sandbox/commands.ts';
+import { LaunchSandboxes, ReleaseSandboxes, SandboxBusCommand, SandboxCommand } from '../sandbox/commands.ts';
 import { SandboxRequest } from '../sandbox/spec.ts';
 import { projectCommands, projectEvents, projectState } from './project-samples.ts';
 
@@ -25,6 +25,7 @@ export const READERS: Readonly<Record<string, (input: unknown, name: string) => 
   'sandbox-command': (input) => SandboxCommand.parse(input),
   'sandbox-bus-command': (input) => SandboxBusCommand.parse(input),
   'launch-sandboxes': (input) => LaunchSandboxes.parse(input),
+  'release-sandboxes': (input) => ReleaseSandboxes.parse(input),
   'sandbox-request': (input) => SandboxRequest.parse(input),
   'request-bus-command': (input) => RequestBusCommand.parse(input),
   'job-command': (input) => JobCommand.parse(input),
@@ -305,10 +306,15 @@ export const SAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>>
       used: { ...capacity, sandboxes: 7 },
       accepting: true,
       running: { acme: 7 },
+      labels: { gpu: 'a100' },
+      layers: [digest],
+      reservedFor: 'acme',
+      admittedThrough: 4_711,
     },
   },
   'sandbox-command': byType(
     create,
+    { type: 'StartHeld' },
     { type: 'ReportPrepared' },
     { type: 'ReportStarted', pid: 4_242 },
     { type: 'ReportFailed', error },
@@ -329,7 +335,10 @@ export const SAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>>
     { type: 'SnapshotSandbox', snapshotId: 'after-setup', scrub: ['/tmp/**'] },
     { type: 'ExtendLives', totalMs: 7_200_000, runningMs: 600_000, idleMs: null },
   ),
-  'launch-sandboxes': { two: { type: 'LaunchSandboxes', requestId, spec, items: [{ sandboxId, index: 0, attempt: 0 }] } },
+  'launch-sandboxes': {
+    held: { type: 'LaunchSandboxes', requestId, spec, items: [{ sandboxId, index: 0, attempt: 0 }], heldUntil: later, follow: true },
+    two: { type: 'LaunchSandboxes', requestId, spec, items: [{ sandboxId, index: 0, attempt: 0 }] },
+  },
   'sandbox-request': {
     least: { image: 'debian' },
     whole: {
@@ -346,8 +355,23 @@ export const SAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>>
       hostname: 'box-1',
     },
   },
-  'request-bus-command': byType(place, { type: 'ReportRefused', project: 'acme', requestId, index: 0, attempt: 0, error }),
   'project-command': byType(...projectCommands),
+  'release-sandboxes': { two: { type: 'ReleaseSandboxes', requestId, decision: 'start', items: [{ sandboxId, index: 0, attempt: 0 }] } },
+  'request-bus-command': byType(
+    place,
+    {
+      type: 'ReportBatch',
+      project: 'acme',
+      requestId,
+      refused: [{ index: 0, attempt: 0, error }],
+      held: [{ index: 1, attempt: 0 }],
+      running: [{ index: 2, attempt: 1 }],
+      failed: [{ index: 3, attempt: 0, error }],
+    },
+    { type: 'PlaceGroup', project: 'acme', key: 'job-7/group', requestId, bodyHash: 'b0d1', count: 600, mode: 'allOrNothing', spec, deadlineAt: later },
+    { type: 'ReportChunk', project: 'acme', requestId, chunk: 2, phase: 'settled', counts: { running: 87, failed: 1 }, error },
+    { type: 'DecideChunk', project: 'acme', requestId, decision: 'abandon', error },
+  ),
   'edge-command': byType(
     { type: 'RegisterEdge', capacity, backends: ['container'], leaseMs: 30_000, instance: 'i-1', queueSequence: 12 },
     { type: 'RenewLease', generation: 3, instance: 'i-1', leaseMs: 30_000 },
@@ -436,6 +460,25 @@ export const SAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>>
       },
       { type: 'SandboxesAssigned', at, assignments: [assignment] },
       { type: 'SandboxUnplaceable', at, index: 1, error },
+      { type: 'SandboxesHeld', at, indices: [0, 2] },
+      { type: 'SandboxesRun', at, indices: [0] },
+      { type: 'SandboxDidNotRun', at, index: 2, error },
+      { type: 'ChunkDecided', at, decision: 'start', error: null },
+      {
+        type: 'GroupAccepted',
+        at,
+        id: requestId,
+        project: 'acme',
+        key: 'job-7/group',
+        bodyHash: 'b0d1',
+        count: 600,
+        mode: 'allOrNothing',
+        spec,
+        deadlineAt: later,
+        keyExpiresAt: later,
+      },
+      { type: 'ChunkReported', at, chunk: 1, phase: 'held', counts: { running: 0, failed: 0 } },
+      { type: 'GroupDecided', at, decision: 'abandon', error },
     ),
     ...events(
       'edge',

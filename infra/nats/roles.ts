@@ -34,6 +34,7 @@ const ANSWERS = ['_INBOX.>', '_R_.>'];
 const JETSTREAM = ['$JS.API.>', '$JS.ACK.>', '$JS.FC.>'];
 const INBOXES = ['_INBOX.>'];
 const CREATE_LANES = COMMANDS_SUBJECTS.filter((subject) => subject.startsWith('dsec.cmd.create.'));
+const REPORT_LANES = COMMANDS_SUBJECTS.filter((subject) => subject.startsWith('dsec.cmd.report.'));
 const EDGE_QUEUES = COMMANDS_SUBJECTS.filter((subject) => subject.startsWith('dsec.cmd.edge.'));
 
 /** `edge` names the node for the role of that name: an Edge commits for its own sandboxes only. */
@@ -45,7 +46,7 @@ export const permissionsOf = (role: Role, edge: EdgeName): Permissions => {
       return { publish: speaks(...CREATE_LANES, ...EDGE_QUEUES), subscribe: hears(API_FILTER, BEAT_FILTER, outFilter({})) };
     case 'placement':
       return {
-        publish: speaks(commitFilter({ kind: 'request', home: '_' }), ...CREATE_LANES, ...EDGE_QUEUES, IAM_FILTER),
+        publish: speaks(commitFilter({ kind: 'request', home: '_' }), ...CREATE_LANES, ...REPORT_LANES, ...EDGE_QUEUES, IAM_FILTER),
         subscribe: hears(BEAT_FILTER, outFilter({}), QUOTA_RECALL),
       };
     case 'watcher':
@@ -68,7 +69,7 @@ export const permissionsOf = (role: Role, edge: EdgeName): Permissions => {
           commitFilter({ kind: 'sandbox', home: edge }),
           commitFilter({ project: SYSTEM_PROJECT, kind: 'edge', home: '_', id: edge }),
           beatSubject(edge),
-          ...CREATE_LANES,
+          ...REPORT_LANES,
           edgeCommandFilter(edge),
         ),
         subscribe: hears(opFilter(edge), outFilter({ home: edge }), outFilter({ project: SYSTEM_PROJECT, kind: 'edge', home: '_', id: edge })),

@@ -90,6 +90,11 @@ export class ImageMounts {
     if (failed) throw failed.reason;
   }
 
+  /** Layers that are mounted now, newest first. */
+  ready(): readonly LayerDigest[] {
+    return [...this.#images].flatMap(([digest, { state }]) => (state === 'mounted' ? [digest] : [])).reverse();
+  }
+
   /** Unmounts images that were idle too long or are too many. Called on every release; the Edge's tick may call it too. */
   sweep(): Promise<void> {
     this.#sweeping ??= this.#unmountIdle().finally(() => {

@@ -28,7 +28,9 @@ import { findSnapshot, listSnapshots, removeSnapshot } from '../snapshots/names.
 import { PLATFORM_VERSION } from '../version.ts';
 import { serveApi } from './apiserver/apiserver.ts';
 import { Decisions } from './apiserver/decisions.ts';
+import { APISERVER_LIMITS } from './apiserver/limits.ts';
 import { createVerbs } from './apiserver/verbs.ts';
+import { WaitingCreates } from './apiserver/waiting-creates.ts';
 import { type Edge, startEdge } from './edge/edge.ts';
 import { FORGETTING_LIMITS, startForgetting } from './forgetting.ts';
 import { EdgeStates } from './edge-states.ts';
@@ -125,8 +127,13 @@ const apiserver = (config: Config, log: Log): Effect.Effect<null, unknown, Scope
     );
     // Lists start where the log is; a file that is built anew from a long log may take longer, and says so by `asOf`.
     yield* step(() => projection.waitFor(runner.startedAt, PROJECTION_START_MS).catch(() => log.warn('projection.behind', {})));
+    const { waitingPerProject, waitingPerLane, retryAfterMs, waitingForgottenMs } = APISERVER_LIMITS;
+    const waiting = new WaitingCreates(
+      { perProject: waitingPerProject, perLane: waitingPerLane, retryAfterMs, forgottenMs: waitingForgottenMs },
+      clockWithOffset(config.clockOffsetMs),
+    );
     const decisions = yield* acquire(
-      () => new Decisions(connection, jetStream.commandQueue),
+      () => new Decisions(connection, jetStream.commandQueue, (commandId) => waiting.leave(commandId)),
       (d) => d.close(),
     );
     const losses = yield* acquire(
@@ -140,6 +147,7 @@ const apiserver = (config: Config, log: Log): Effect.Effect<null, unknown, Scope
       projection,
       decisions,
       losses,
+      waiting,
       resolveLayer: (reference) => catalog.resolveShared(reference),
       snapshots: {
         find: (project, id) => findSnapshot(store, project, id),
@@ -166,6 +174,7 @@ const placement = (config: Config, log: Log): Effect.Effect<null, unknown, Scope
       () => new QuotaHolder({ connection, clock: clockWithOffset(config.clockOffsetMs), log, holder: `placement-${randomBytes(6).toString('hex')}` }),
       (q) => q.close(),
     );
+    const counts = { laneCount: config.laneCount, shardCount: config.shardCount };
     const role = yield* acquire(
       () =>
         new Placement({
@@ -175,7 +184,7 @@ const placement = (config: Config, log: Log): Effect.Effect<null, unknown, Scope
           queue: jetStream.commandQueue,
           clock: clockWithOffset(config.clockOffsetMs),
           log,
-          laneCount: config.laneCount,
+          ...counts,
         }),
       (p) => p.close(),
     );

@@ -9,9 +9,10 @@
  * - A key that the caller chose may name a request with another body: nothing counts until the request actor has shown
  *   the hash that this create was answered with.
  */
-import { type WireError, wireError } from '#bus/errors.ts';
+import type { WireError } from '#bus/errors.ts';
 import type { EdgeName, RequestId, SandboxId } from '#bus/ids.ts';
 import type { RequestState } from '#bus/request/schema.ts';
+import { outcomeOf } from '#bus/sandbox/outcome.ts';
 import type { SandboxState } from '#bus/sandbox/state.ts';
 
 export type ItemOutcome = { readonly ok: true; readonly state: SandboxState } | { readonly ok: false; readonly error: WireError };
@@ -111,29 +112,3 @@ export class Assembly {
     this.#unsettled -= 1;
   }
 }
-
-/** Null while the sandbox is still on its way to running, or on its way to an end that will say why. */
-export const outcomeOf = (state: SandboxState): ItemOutcome | null => {
-  switch (state.status) {
-    case 'admitted':
-    case 'preparing':
-    case 'starting':
-    case 'stopping':
-      return null;
-    case 'running':
-    case 'pausing':
-    case 'paused':
-    case 'resuming':
-    case 'snapshotting':
-      return { ok: true, state };
-    case 'failed':
-      return { ok: false, error: state.failure ?? wireError('SANDBOX_FAILED', `sandbox ${state.id} failed; \`dsec events ${state.id}\` shows how`) };
-    case 'stopped':
-      return {
-        ok: false,
-        error: wireError('SANDBOX_ENDED', `sandbox ${state.id} is stopped (${state.stopReason ?? 'requested'}); create another with a new key`, {
-          details: { sandboxId: state.id },
-        }),
-      };
-  }
-};

@@ -236,10 +236,10 @@ class CreateWaiter {
   }
 }
 
-const keyConflict = (key: ClientKey): DsecError =>
+export const keyConflict = (key: ClientKey): DsecError =>
   DsecError.of('KEY_CONFLICT', `key "${key}" already names a create with other options; use a new key for a new request`, { details: { key } });
 
 /** Not placed yet, or nobody could be asked: the create itself was accepted, so there may still be news. */
-const isPassing = (thrown: unknown): boolean =>
+export const isPassing = (thrown: unknown): boolean =>
   thrown instanceof DsecError &&
   ['REQUEST_NOT_FOUND', 'API_UNAVAILABLE', 'BUS_UNAVAILABLE', 'DEADLINE_EXCEEDED', 'OVERLOADED', 'OUTCOME_UNKNOWN'].includes(thrown.code);

@@ -1,18 +1,24 @@
 /** `runContainer` and `runContainers`: from the caller's options to handles of running sandboxes. */
 import { DsecError, type WireError, wireError } from '#bus/errors.ts';
-import { ClientKey } from '#bus/ids.ts';
-import { Gate } from '../concurrency.ts';
+import { ClientKey, type SandboxId } from '#bus/ids.ts';
+import { WIRE_LIMITS } from '#bus/limits.ts';
+import type { GroupMode } from '#bus/request/group.ts';
 import { Group, type GroupItem, type GroupProgress } from '../group.ts';
-import { SDK_LIMITS } from '../limits.ts';
-import { type RunOptions, type WaitOptions, chunksOf, orderOf, waitOptionsOf } from '../run-options.ts';
+import { type RunOptions, type WaitOptions, groupSize, orderOf, waitOptionsOf } from '../run-options.ts';
 import { Sandbox } from '../sandbox.ts';
 import type { Session } from '../session.ts';
 import { randomKey } from '../transport/clock.ts';
-import type { Assembly, Item } from './assembly.ts';
 import { createAndWait } from './create-waiter.ts';
+import { createGroupAndWait } from './group-waiter.ts';
 
 export type GroupOptions = WaitOptions & {
+  /** 1 to 32,768. */
   readonly count: number;
+  /**
+   * `asManyAsFit` (default): what finds no place fails by itself, the rest runs. `allOrNothing`: nothing is started before every
+   * sandbox has its place, and when one finds none, the call throws why and nothing is left.
+   */
+  readonly mode?: GroupMode | undefined;
   /** Called once per item, as soon as it runs or has failed. What it throws rejects the whole call once every item is settled. */
   readonly onItem?: ((item: GroupItem, progress: GroupProgress) => void) | undefined;
 };
@@ -22,79 +28,119 @@ export const runOne = async (session: Session, options: RunOptions, waitOptions:
   const { spec, key: named } = orderOf(options);
   const wait = startWait(session, waitOptions);
   const key = named ?? (randomKey() as ClientKey);
-  const assembly = await create(session, { key, count: 1, spec, mayExist: named !== undefined }, wait, () => {});
-  const item = itemOf(session, assembly.items[0] as Item, 0, key, wait.timeoutMs, assembly);
-  if (item.error) throw item.error;
-  return item.sandbox;
+  const order = { key, count: 1, spec, mayExist: named !== undefined };
+  const { items, requestId } = await namingKey(key, () => createAndWait(session, order, { ...wait, onSettled: () => {} }));
+  const [item] = items;
+  if (item?.outcome?.ok) return new Sandbox(session, item.outcome.state.id, item.outcome.state);
+  const failed = item?.outcome && !item.outcome.ok ? item.outcome.error : undefined;
+  throw new DsecError(failed ?? deadline(item?.sandboxId ?? null, key, wait.timeoutMs, requestId));
 };
 
-export const runMany = async (session: Session, options: RunOptions, { count, onItem, ...waitOptions }: GroupOptions): Promise<Group> => {
+export const runMany = async (session: Session, options: RunOptions, { count, mode = 'asManyAsFit', onItem, ...waitOptions }: GroupOptions): Promise<Group> => {
   const { spec, key: named } = orderOf(options);
   const key = named ?? ClientKey.parse(randomKey());
-  const chunks = chunksOf(key, count);
+  const order = { key, count: groupSize(count), mode, spec, mayExist: named !== undefined };
   const wait = startWait(session, waitOptions);
-  const gate = new Gate(SDK_LIMITS.chunksInFlight);
-  const items = new Array<GroupItem>(count);
-  const progress = { total: count, running: 0, failed: 0 };
-  let broken: { thrown: unknown } | undefined;
-  const put = (item: GroupItem): void => {
-    if (items[item.index]) return;
-    items[item.index] = item;
-    progress[item.sandbox ? 'running' : 'failed'] += 1;
-    try {
-      onItem?.(item, { ...progress });
-    } catch (thrown) {
-      broken ??= { thrown };
-    }
-  };
-  const refusals: DsecError[] = [];
-  await Promise.all(
-    chunks.map(async (chunk) => {
-      const order = { key: chunk.key, count: chunk.count, spec, mayExist: named !== undefined };
-      const settled = (item: Item, assembly?: Assembly): void => put(itemOf(session, item, chunk.first, key, wait.timeoutMs, assembly));
-      try {
-        const assembly = await gate.run(() => create(session, order, wait, settled));
-        for (const item of assembly.items) settled(item, assembly);
-      } catch (thrown) {
-        if (!(thrown instanceof DsecError) || thrown.code === 'CANCELLED') throw thrown;
-        refusals.push(thrown);
-        for (let n = 0; n < chunk.count; n += 1) put({ index: chunk.first + n, error: thrown });
-      }
-    }),
+  const collected = new Collected(count, onItem);
+  const requestId = await namingKey(key, () => (isLarge(order) ? inChunks(session, order, wait, collected) : inOne(session, order, wait, collected)));
+  return new Group(
+    key,
+    collected.finish((index) => ({ index, error: new DsecError(deadline(collected.sandboxIdOf(index), key, wait.timeoutMs, requestId)) })),
   );
-  if (broken) throw broken.thrown;
-  if (refusals.length === chunks.length) throw refusals[0];
-  return new Group(key, items);
 };
+
+type ManyOrder = Parameters<typeof createGroupAndWait>[1];
+const isLarge = ({ count, mode }: ManyOrder): boolean => count > WIRE_LIMITS.maxCreatesPerMessage || mode === 'allOrNothing';
+
+/** A group that one message holds is followed sandbox by sandbox: its handles know their states. */
+const inOne = async (session: Session, order: ManyOrder, wait: Wait, collected: Collected): Promise<string> => {
+  type Settled = { readonly index: number; readonly outcome: Awaited<ReturnType<typeof createAndWait>>['items'][number]['outcome'] };
+  const settled = ({ index, outcome }: Settled): void => {
+    if (outcome?.ok) collected.put({ index, sandbox: new Sandbox(session, outcome.state.id, outcome.state) });
+    else if (outcome) collected.put({ index, error: new DsecError(outcome.error) });
+  };
+  const assembly = await createAndWait(session, order, { ...wait, onSettled: settled });
+  for (const item of assembly.items) {
+    settled(item);
+    collected.noteId(item.index, item.sandboxId);
+  }
+  return assembly.requestId;
+};
+
+const inChunks = async (session: Session, order: ManyOrder, wait: Wait, collected: Collected): Promise<string> => {
+  const assembly = await createGroupAndWait(session, order, {
+    ...wait,
+    onSettled: ({ index, outcome }) => {
+      if (outcome?.ok) collected.put({ index, sandbox: new Sandbox(session, outcome.sandboxId) });
+      else if (outcome) collected.put({ index, error: new DsecError(outcome.error) });
+    },
+  });
+  if (assembly.abandoned) throw new DsecError(assembly.abandoned);
+  for (const { index, sandboxId } of assembly.items) collected.noteId(index, sandboxId);
+  return assembly.requestId;
+};
+
+/** What has become of the items of a group so far. */
+class Collected {
+  readonly #items: (GroupItem | undefined)[];
+  readonly #ids: (SandboxId | null)[];
+  readonly #onItem: GroupOptions['onItem'];
+  readonly #progress: { total: number; running: number; failed: number };
+  #broken: { readonly thrown: unknown } | undefined;
+
+  constructor(count: number, onItem: GroupOptions['onItem']) {
+    this.#items = new Array(count);
+    this.#ids = new Array(count);
+    this.#onItem = onItem;
+    this.#progress = { total: count, running: 0, failed: 0 };
+  }
+
+  put(item: GroupItem): void {
+    if (this.#items[item.index]) return;
+    this.#items[item.index] = item;
+    this.#progress[item.sandbox ? 'running' : 'failed'] += 1;
+    try {
+      this.#onItem?.(item, { ...this.#progress });
+    } catch (thrown) {
+      this.#broken ??= { thrown };
+    }
+  }
+
+  noteId(index: number, id: SandboxId | null): void {
+    this.#ids[index] = id;
+  }
+  sandboxIdOf(index: number): SandboxId | null {
+    return this.#ids[index] ?? null;
+  }
+
+  /** Every item, those that are still open by `open`; throws what a callback threw. */
+  finish(open: (index: number) => GroupItem): readonly GroupItem[] {
+    for (let index = 0; index < this.#items.length; index += 1) if (!this.#items[index]) this.put(open(index));
+    if (this.#broken) throw this.#broken.thrown;
+    return this.#items as GroupItem[];
+  }
+}
 
 const startWait = (session: Session, options: WaitOptions): Wait => {
   const { timeoutMs, signal } = waitOptionsOf(options);
   return { timeoutMs, signal, deadlineAt: session.clock.now() + timeoutMs };
 };
 
-const create = async (session: Session, order: Parameters<typeof createAndWait>[1], wait: Wait, onSettled: (item: Item) => void): Promise<Assembly> => {
+/** An error after which the create may exist says how to find it. */
+const namingKey = async <T>(key: ClientKey, work: () => Promise<T>): Promise<T> => {
   try {
-    return await createAndWait(session, order, { ...wait, onSettled });
+    return await work();
   } catch (thrown) {
     if (!(thrown instanceof DsecError) || thrown.outcome !== 'unknown') throw thrown;
     const wire = thrown.toWire();
-    const details = { ...wire.details, key: order.key };
-    throw new DsecError({ ...wire, message: `${wire.message}; the same call with key "${order.key}" finds what became of it`, details }, { cause: thrown });
+    const details = { ...wire.details, key };
+    throw new DsecError({ ...wire, message: `${wire.message}; the same call with key "${key}" finds what became of it`, details }, { cause: thrown });
   }
 };
 
-const itemOf = (session: Session, item: Item, first: number, key: ClientKey, timeoutMs: number, assembly: Assembly | undefined): GroupItem => {
-  const index = first + item.index;
-  if (item.outcome?.ok) return { index, sandbox: new Sandbox(session, item.outcome.state.id, item.outcome.state) };
-  return { index, error: new DsecError(item.outcome ? item.outcome.error : deadline(item, key, timeoutMs, assembly)) };
-};
-
-const deadline = (item: Item, key: ClientKey, timeoutMs: number, assembly: Assembly | undefined): WireError =>
+const deadline = (sandboxId: SandboxId | null, key: ClientKey, timeoutMs: number, requestId: string): WireError =>
   wireError(
     'DEADLINE_EXCEEDED',
-    `${item.sandboxId ? `sandbox ${item.sandboxId}` : 'the sandbox'} did not run within ${timeoutMs} ms; the same call with key "${key}" goes on waiting for it`,
-    {
-      retry: 'same',
-      details: { key, requestId: assembly?.requestId, sandboxId: item.sandboxId },
-    },
+    `${sandboxId ? `sandbox ${sandboxId}` : 'the sandbox'} did not run within ${timeoutMs} ms; the same call with key "${key}" goes on waiting for it`,
+    { retry: 'same', details: { key, requestId, sandboxId } },
   );

@@ -6,9 +6,12 @@ import { type Msg, type NatsConnection, type Subscription, connect } from '@nats
 import { API, type ApiParsed, type ApiVerb, isApiVerb } from '#bus/api/schema.ts';
 import type { Commit } from '#bus/envelope.ts';
 import { DsecError, type WireError, toWireError, wireError } from '#bus/errors.ts';
-import { type RequestId, type SandboxId, bodyHashOf, requestIdFor } from '#bus/ids.ts';
+import { type RequestId, type SandboxId, bodyHashOf, chunkIdFor, requestIdFor } from '#bus/ids.ts';
+import { WIRE_LIMITS } from '#bus/limits.ts';
 import { packOp, unpackOp } from '#bus/op/codec.ts';
 import { OPS, type OpParsed, isOpName } from '#bus/op/schema.ts';
+import { chunkCount, chunkSize, type GroupDecision, type GroupMode } from '#bus/request/group.ts';
+import type { RequestState } from '#bus/request/schema.ts';
 import type { SandboxState, SandboxStatus } from '#bus/sandbox/state.ts';
 import { API_FILTER, opFilter, outSubject, parseApiSubject, parseOpSubject, requestAddress, sandboxAddress } from '#bus/subjects.ts';
 import { FakeCommands } from './fake-commands.ts';
@@ -132,7 +135,7 @@ export class FakePlatform {
     }
   }
 
-  #create({ key, count, spec }: ApiParsed<'create'>): unknown {
+  #create({ key, count, mode, spec }: ApiParsed<'create'>): unknown {
     const requestId = requestIdFor(PROJECT, key, 1);
     const bodyHash = bodyHashOf({ count, spec });
     const known = this.#bodies.get(requestId);
@@ -140,19 +143,46 @@ export class FakePlatform {
     if (spec.image === 'missing') throw DsecError.of('IMAGE_NOT_FOUND', 'no image missing; `dsec image ls` lists them');
     if (known === undefined) {
       this.#bodies.set(requestId, bodyHash);
-      setImmediate(() => this.#place(key, requestId, count, bodyHash, specFor({ image: String(spec.image), labels: spec.labels })));
+      const resolved = specFor({ image: String(spec.image), labels: spec.labels });
+      const isGroup = count > WIRE_LIMITS.maxCreatesPerMessage || mode === 'allOrNothing';
+      setImmediate(() =>
+        isGroup ? this.#placeGroup(key, requestId, count, mode, bodyHash, resolved) : this.#place(key, requestId, count, bodyHash, resolved),
+      );
     }
     return { requestId, bodyHash };
   }
 
-  #place(key: string, requestId: RequestId, count: number, bodyHash: string, spec: SandboxState['spec']): void {
+  /** Chunks one after another; an all-or-nothing group is given up when one of its items is refused everywhere. */
+  #placeGroup(key: string, requestId: RequestId, count: number, mode: GroupMode, bodyHash: string, spec: SandboxState['spec']): void {
+    const parent = (decision: GroupDecision | null): RequestState => ({
+      ...requestState(key, [], bodyHash),
+      group: { count, mode, decision, error: decision === 'abandon' ? wireError('NO_CAPACITY', 'every node refused') : null, chunks: [] },
+    });
+    this.#commitRequest(requestId, parent(null), 'GroupAccepted');
+    if (mode === 'allOrNothing') {
+      const abandoned = Array.from({ length: count }, (_, index) => index).some((index) => [0, 1, 2, 3].every((attempt) => this.faults.refuse(index, attempt)));
+      this.#commitRequest(requestId, parent(abandoned ? 'abandon' : 'start'), 'GroupDecided');
+      if (abandoned) return;
+    }
+    for (let n = 0; n < chunkCount(count); n += 1) {
+      const id = chunkIdFor(requestId, n, 1);
+      const items = this.#place(key, id, chunkSize(count, n), bodyHash, spec);
+      const told = items.map((item, index): FakeItem => {
+        const error = item.edge ? this.faults.fail(index) : undefined;
+        return error ? { ...item, error } : { ...item, progress: 'run' };
+      });
+      this.#commitRequest(id, requestState(key, told, bodyHash, id), 'SandboxesRun');
+    }
+  }
+
+  #place(key: string, requestId: RequestId, count: number, bodyHash: string, spec: SandboxState['spec']): readonly FakeItem[] {
     const items: FakeItem[] = Array.from({ length: count }, () => ({ attempt: 0, edge: EDGE }));
-    this.#commitRequest(requestId, requestState(key, items, bodyHash), 'SandboxesAssigned');
+    this.#commitRequest(requestId, requestState(key, items, bodyHash, requestId), 'SandboxesAssigned');
     for (const [index, item] of items.entries()) {
       while (item.edge && this.faults.refuse(index, item.attempt)) {
         item.attempt += 1;
         if (item.attempt > 3) Object.assign(item, { edge: null, error: wireError('NO_CAPACITY', 'every node refused') });
-        this.#commitRequest(requestId, requestState(key, items, bodyHash), item.edge ? 'SandboxesAssigned' : 'SandboxUnplaceable');
+        this.#commitRequest(requestId, requestState(key, items, bodyHash, requestId), item.edge ? 'SandboxesAssigned' : 'SandboxUnplaceable');
       }
       if (!item.edge) continue;
       const failure = this.faults.fail(index);
@@ -160,6 +190,7 @@ export class FakePlatform {
       for (const [status, event] of steps)
         this.#commitSandbox(sandboxState(requestId, index, item.attempt, status, { spec, ...(failure ? { failure } : {}) }), event);
     }
+    return items;
   }
 
   #lifecycle(verb: string, id: SandboxId): unknown {

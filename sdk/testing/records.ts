@@ -63,10 +63,9 @@ export const sandboxState = (
   });
 };
 
-export type FakeItem = { attempt: number; edge: EdgeName | null; error?: WireError };
+export type FakeItem = { attempt: number; edge: EdgeName | null; error?: WireError; progress?: 'sent' | 'run' };
 
-export const requestState = (key: string, items: readonly FakeItem[], bodyHash = 'hash'): RequestState => {
-  const id = requestIdOf(key);
+export const requestState = (key: string, items: readonly FakeItem[], bodyHash = 'hash', id = requestIdOf(key)): RequestState => {
   return RequestState.parse({
     id,
     project: PROJECT,
@@ -76,10 +75,11 @@ export const requestState = (key: string, items: readonly FakeItem[], bodyHash =
     createdAt: 1,
     deadlineAt: 120_001,
     keyExpiresAt: 86_400_001,
-    items: items.map(({ attempt, edge, error }, index) => ({
+    items: items.map(({ attempt, edge, error, progress = 'sent' }, index) => ({
       sandboxId: edge ? sandboxIdFor(id, index, attempt, edge) : null,
       edge,
       attempt,
+      progress,
       refusedBy: [],
       error: error ?? null,
     })),

@@ -40,6 +40,13 @@ export const backoffMs = (attempt: number, random: number): number => {
   return ceiling / 2 + (random * ceiling) / 2;
 };
 
+/** An overloaded platform says how long it wants to be left alone: that, and up to half of it more, so that not all come back at once. */
+export const pauseMs = (error: DsecError, attempt: number, random: number): number => {
+  const asked = Number(error.details['retryAfterMs']);
+  if (!(asked > 0)) return backoffMs(attempt, random);
+  return Math.round(Math.min(asked, SDK_LIMITS.retryAfterMaxMs) * (1 + random / 2));
+};
+
 /** The one place where a failure of the bus becomes an error of the platform. */
 export const translate = (thrown: unknown, policy: Pick<CallPolicy, 'what' | 'unavailable'>): DsecError => {
   if (thrown instanceof DsecError) return thrown;
@@ -80,7 +87,7 @@ export const callWithRetry = async <T>(clock: Clock, policy: CallPolicy, attempt
       const error = translate(thrown, policy);
       if (thrown instanceof BusFailure && thrown.kind === 'timeout') timeouts += 1;
       maybeApplied ||= error.outcome === 'unknown';
-      const delayMs = backoffMs(n, clock.random());
+      const delayMs = pauseMs(error, n, clock.random());
       const repeat = mayRepeat(error, policy.idempotent, thrown instanceof DsecError) && clock.now() + delayMs < giveUpAt;
       if (!repeat) throw maybeApplied && error.outcome === 'not_applied' && passes(error) ? withOutcomeUnknown(error) : error;
       await policy.beforeRepeat?.();

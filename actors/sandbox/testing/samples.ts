@@ -37,7 +37,19 @@ export const sandboxId = sandboxIdFor(requestId, 0, 0, edge);
 export const address = sandboxAddress(project, sandboxId);
 
 type Of<T extends SandboxCommand['type']> = Extract<SandboxCommand, { type: T }>;
-export const create: Of<'CreateSandbox'> = { type: 'CreateSandbox', requestId, index: 0, attempt: 0, spec, slot: 7, generation: 3, layersLocal: true };
+/** How long a node keeps a sandbox for its group. */
+export const HELD_MS = 400_000;
+export const create: Of<'CreateSandbox'> = {
+  type: 'CreateSandbox',
+  requestId,
+  index: 0,
+  attempt: 0,
+  spec,
+  slot: 7,
+  generation: 3,
+  layersLocal: true,
+  heldUntil: null,
+};
 export const started: SandboxCommand = { type: 'ReportStarted', pid: 4_242 };
 export const stop: SandboxCommand = { type: 'StopSandbox', reason: 'requested' };
 export const remove: SandboxCommand = { type: 'DeleteSandbox' };
@@ -65,6 +77,9 @@ export const COMMANDS: readonly SandboxCommand[] = [
   { ...create, layersLocal: false },
   { ...create, spec: { ...spec, lives: { ...spec.lives, runningMs: null, idleMs: null, idlePauseMs: null } } },
   { ...create, attempt: 1 },
+  { ...create, heldUntil: at(T0 + HELD_MS) },
+  { type: 'StartHeld', layersLocal: true },
+  { type: 'StartHeld', layersLocal: false },
   stop,
   { type: 'StopSandbox', reason: 'edge_shutdown' },
   { type: 'StopSandbox', reason: 'lease_lost' },

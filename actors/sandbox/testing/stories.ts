@@ -6,11 +6,13 @@ import { SANDBOX_LIMITS } from '../limits.ts';
 import { sandboxDefinition } from '../sandbox.definition.ts';
 import {
   address,
+  at,
   create,
   deadline,
   destroyed,
   exited,
   failed,
+  HELD_MS,
   IDLE_MS,
   IDLE_PAUSE_MS,
   ms,
@@ -43,6 +45,9 @@ export const sandboxShelf = shelf('sandbox', sandboxDefinition, address, [
   story('failed-launch', create, failed, destroyed),
   story('launch-deadline', create, [deadline('transition'), SANDBOX_LIMITS.startingMs], [destroyed, SANDBOX_LIMITS.startingMs + 1]),
   story('stopped-while-starting', create, stop, started, [deadline('transition'), 1_000 + SANDBOX_LIMITS.stoppingMs], [destroyed, 60_000], [remove, 61_000]),
+  story('held-and-started', { ...create, heldUntil: at(T0 + HELD_MS) }, { type: 'StartHeld', layersLocal: true }, started, stop, destroyed),
+  story('held-and-given-back', { ...create, heldUntil: at(T0 + HELD_MS) }, stop, destroyed, { type: 'StartHeld', layersLocal: true }),
+  story('held-for-too-long', { ...create, heldUntil: at(T0 + HELD_MS) }, [deadline('transition'), HELD_MS], [destroyed, HELD_MS + 5]),
   story('died', create, started, exited, destroyed),
   story(
     'idle',

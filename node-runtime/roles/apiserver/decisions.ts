@@ -13,14 +13,18 @@ export class Decisions {
   readonly #waiting = new Map<string, (reply: CommandReply) => void>();
   readonly #subscription: { unsubscribe(): void };
 
-  constructor(connection: NatsConnection, queue: CommandQueue) {
+  /** `onTurn`: the turn of a create has come. */
+  constructor(connection: NatsConnection, queue: CommandQueue, onTurn: (commandId: string) => void) {
     this.#queue = queue;
     this.#prefix = createInbox();
     this.#subscription = connection.subscribe(this.#prefix, {
       callback: (error, message) => {
         if (error) return;
         const reply = CommandReply.safeParse(parseJson(message.data));
-        if (reply.success) this.#waiting.get(reply.data.commandId)?.(reply.data);
+        if (!reply.success) return;
+        const waiting = this.#waiting.get(reply.data.commandId);
+        if (waiting) waiting(reply.data);
+        else onTurn(reply.data.commandId);
       },
     });
   }
@@ -43,6 +47,11 @@ export class Decisions {
     if (!reply) return { decision: 'pending', reason: `the node has not answered within ${waitMs} ms; the command is stored and will be obeyed` };
     if (!reply.result.ok) throw new DsecError(reply.result.error);
     return reply.result.data;
+  }
+
+  /** Stores a create; a placement says on our inbox when its turn has come. */
+  storeCreate(subject: string, envelope: CommandEnvelope): Promise<void> {
+    return this.store(subject, { ...envelope, replyTo: this.#prefix });
   }
 
   /** Stores a command; an unknown outcome is repeated with the same id, never with a new one. */

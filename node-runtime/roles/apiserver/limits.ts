@@ -5,6 +5,13 @@ export const APISERVER_LIMITS = {
   decisionWaitMs: 5_000,
   /** Life-cycle commands that an Edge has not taken by then are dropped, typed. */
   commandDeadlineMs: 300_000,
+  /** Creates that wait for a placement: of one project, and of one lane. A group counts as one: its chunks come in portions. */
+  waitingPerProject: 1_024,
+  waitingPerLane: 4_096,
+  /** What a client is told to wait when these are full: a lane places some thousands in that time. */
+  retryAfterMs: 500,
+  /** A create of which no placement says that its turn has come is not counted any longer than this. */
+  waitingForgottenMs: 30_000,
   /** Tries to store a command whose outcome is unknown, with the same id each time. */
   enqueueAttempts: 20,
   enqueueRetryMs: 250,

@@ -35,6 +35,8 @@ export const resolveSpec = async (request: SandboxRequest, resolve: Resolve, def
     initUser: request.initUser,
     env: request.env,
     labels: request.labels,
+    require: request.require,
+    isolation: request.isolation,
     hostname: request.hostname ?? null,
   };
   const bytes = Buffer.byteLength(JSON.stringify(spec));

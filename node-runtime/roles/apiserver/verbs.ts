@@ -3,41 +3,31 @@ import { randomUUID } from 'node:crypto';
 import type { ApiParsed, ApiResponse, Decision, SandboxView } from '#bus/api/schema.ts';
 import type { CommandEnvelope } from '#bus/envelope.ts';
 import { DsecError } from '#bus/errors.ts';
-import {
-  bodyHashOf,
-  type ClientKey,
-  messageIdOf,
-  type ProjectName,
-  parseSandboxId,
-  type RequestId,
-  requestIdFor,
-  type SandboxId,
-  type Shard,
-} from '#bus/ids.ts';
-import type { PlaceSandboxes, RequestState } from '#bus/request/schema.ts';
+import { type ClientKey, messageIdOf, type ProjectName, parseSandboxId, type SandboxId, type Shard } from '#bus/ids.ts';
+import type { RequestState } from '#bus/request/schema.ts';
 
 import type { SandboxBusCommand } from '#bus/sandbox/commands.ts';
 import type { Limits } from '#bus/sandbox/spec.ts';
 import { SandboxState } from '#bus/sandbox/state.ts';
-import { createLaneSubject, edgeCommandSubject, laneOf, requestAddress, sandboxAddress } from '#bus/subjects.ts';
-import { addMs } from '#bus/units.ts';
+import { edgeCommandSubject, requestAddress, sandboxAddress } from '#bus/subjects.ts';
 import type { Clock } from '#actors/ports/clock.ts';
 import type { EventLog, StoredCommit } from '#actors/ports/event-log.ts';
 import type { SandboxProjection } from '#adapters/sqlite/mod.ts';
-import type { z } from 'zod';
 import type { ApiserverVerb, Caller, Verbs } from './apiserver.ts';
 import { commandDeadline, type Decisions } from './decisions.ts';
-import { asJobMember } from './job-member.ts';
+import { create } from './create.ts';
 import { APISERVER_LIMITS } from './limits.ts';
 import { answerOfLost, type Losses, pageWithLosses, statusesToAsk, viewWithLoss } from './losses.ts';
-import { type Resolve, resolveSpec } from './resolve.ts';
+import type { Resolve } from './resolve.ts';
 import { type ProjectSnapshots, pageOfSnapshots } from './snapshots.ts';
+import type { WaitingCreates } from './waiting-creates.ts';
 
 export type VerbsOptions = {
   readonly eventLog: EventLog;
   readonly projection: SandboxProjection;
   readonly decisions: Decisions;
   readonly losses: Losses;
+  readonly waiting: WaitingCreates;
   readonly resolveLayer: Resolve['layer'];
   readonly snapshots: ProjectSnapshots;
   /** What a sandbox gets that asks for nothing. */
@@ -72,61 +62,6 @@ export const createVerbs = (o: VerbsOptions): Verbs<ApiserverVerb> => ({
   },
   events: (request, caller) => events(o, request, caller),
 });
-
-const create = async (o: VerbsOptions, request: ApiParsed<'create'>, { project, principal, traceparent }: Caller) => {
-  const requestId = requestIdFor(project, request.key, o.shards.length);
-  const bodyHash = bodyHashOf({ count: request.count, spec: request.spec });
-  const now = o.clock.now();
-  const resolve: Resolve = { layer: o.resolveLayer, snapshot: (id) => o.snapshots.find(project, id) };
-  const resolving = async () => resolveSpec(await asJobMember(o.eventLog, project, request.spec, now), resolve, o.defaultLimits);
-  const resolved = await resolving().catch(async (thrown: unknown) => {
-    // A key that was accepted keeps its answer, also when an image it named has been removed since.
-    if (await isKnown(o, project, requestId, bodyHash)) return null;
-    throw thrown;
-  });
-  if (!resolved) return { requestId, bodyHash };
-  const data: z.infer<typeof PlaceSandboxes> = {
-    type: 'PlaceSandboxes',
-    project,
-    key: request.key,
-    requestId,
-    bodyHash,
-    count: request.count,
-    spec: resolved.spec,
-    forkedFrom: resolved.forkedFrom,
-    deadlineAt: addMs(now, request.timeoutMs),
-  };
-  const id = messageIdOf(project, requestId, 'place', bodyHash);
-  const envelope: CommandEnvelope = {
-    v: 1,
-    id,
-    at: now,
-    project,
-    principal,
-    correlationId: requestId,
-    deadlineAt: data.deadlineAt,
-    data,
-    ...(traceparent ? { traceparent } : {}),
-  };
-  // Storing is harmless when the key is known, so both go out together: one round trip, not two.
-  const stored = o.decisions.store(createLaneSubject(laneOf(requestId, o.laneCount)), envelope);
-  await Promise.all([request.freshKey ? null : isKnown(o, project, requestId, bodyHash), stored]);
-  return { requestId, bodyHash };
-};
-
-/** Whether the key already names an equal request. KEY_CONFLICT when it names another one, KEY_EXPIRED when it is too old. */
-const isKnown = async (o: VerbsOptions, project: ProjectName, requestId: RequestId, bodyHash: string): Promise<boolean> => {
-  const stored = await o.eventLog.last(requestAddress(project, requestId));
-  if (!stored) return false;
-  const state = stored.commit.state as unknown as RequestState;
-  if (state.bodyHash !== bodyHash)
-    throw DsecError.of('KEY_CONFLICT', `key ${state.key} already names a create with another body; use a new key for a new request`, {
-      details: { requestId, key: state.key },
-    });
-  if (state.keyExpiresAt <= o.clock.now())
-    throw DsecError.of('KEY_EXPIRED', `key ${state.key} named a create that is too old to be answered; use a new key`, { details: { requestId } });
-  return true;
-};
 
 const newest = async (o: VerbsOptions, project: ProjectName, id: SandboxId): Promise<SandboxView | null> => {
   if (!o.shards.includes(parseSandboxId(id).shard)) return null;

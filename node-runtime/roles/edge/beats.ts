@@ -6,6 +6,7 @@ import { encode } from '#bus/envelope.ts';
 import type { EdgeName } from '#bus/ids.ts';
 import { beatSubject } from '#bus/subjects.ts';
 import type { Clock } from '#actors/ports/clock.ts';
+import type { Tenancy } from '#actors/placement/isolation.ts';
 import { EDGE_LIMITS } from './limits.ts';
 
 export type BeatsOptions = {
@@ -17,9 +18,12 @@ export type BeatsOptions = {
   readonly accepting: () => boolean;
   readonly cordoned: () => string | null;
   readonly probes: () => Probes;
-  /** Live sandboxes by project. */
-  readonly running: () => Record<string, number>;
   readonly clock: Clock;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly layers: () => readonly string[];
+  readonly tenancy: () => Tenancy;
+  readonly admittedThrough: () => number;
+  readonly simulated: boolean;
 };
 
 export const startBeats = (o: BeatsOptions): { stop(): void } => {
@@ -36,10 +40,14 @@ export const startBeats = (o: BeatsOptions): { stop(): void } => {
       capacity: o.capacity,
       used: o.used(),
       accepting: o.accepting(),
-      running: o.running(),
       sequence,
       cordoned: o.cordoned(),
       probes: o.probes(),
+      ...o.tenancy(),
+      labels: { ...o.labels },
+      layers: o.layers().slice(0, EDGE_LIMITS.beatLayers),
+      admittedThrough: o.admittedThrough(),
+      simulated: o.simulated,
     };
     o.connection.publish(beatSubject(o.edge), encode('beat', beat));
   };

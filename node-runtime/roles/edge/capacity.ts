@@ -37,7 +37,19 @@ const hostHasSwap = (): boolean =>
 export const pauseSwapMiB = ({ swapMiB }: Pick<Config, 'swapMiB'>): number =>
   swapMiB ?? (hostHasSwap() ? 0 : Math.floor(totalmem() / 1024 / 1024 / EDGE_LIMITS.swapDivisor));
 
-export const nodeCapacity = (config: Pick<Config, 'dataDir' | 'maxSandboxes' | 'memoryMiB' | 'diskMiB'>): Capacity => {
+/** A node of the null backend offers what it is told to: nothing of the machine stands behind it. */
+const simulatedCapacity = ({ maxSandboxes: sandboxes = EDGE_LIMITS.slotsMax, memoryMiB, diskMiB }: CapacityConfig): Capacity => ({
+  sandboxes,
+  memoryMiB: (memoryMiB ?? sandboxes * EDGE_LIMITS.simulatedMiB) as MiB,
+  cpuMillis: (sandboxes * 1_000 * EDGE_LIMITS.cpuOvercommit) as CpuMillis,
+  pids: sandboxes * EDGE_LIMITS.simulatedPids,
+  diskMiB: (diskMiB ?? sandboxes * EDGE_LIMITS.simulatedMiB) as MiB,
+  descriptors: sandboxes * EDGE_LIMITS.descriptorsPerSandbox,
+});
+
+type CapacityConfig = Pick<Config, 'dataDir' | 'backend' | 'maxSandboxes' | 'memoryMiB' | 'diskMiB'>;
+export const nodeCapacity = (config: CapacityConfig): Capacity => {
+  if (config.backend === 'null') return simulatedCapacity(config);
   const descriptors = Math.max(0, descriptorLimit() - EDGE_LIMITS.descriptorReserve);
   const memoryMiB = config.memoryMiB ?? Math.max(0, Math.floor(totalmem() / 1024 / 1024) - EDGE_LIMITS.memoryReserveMiB) * EDGE_LIMITS.memoryOvercommit;
   const diskMiB = config.diskMiB ?? Math.max(0, freeDiskMiB(config.dataDir) - EDGE_LIMITS.diskReserveMiB) * EDGE_LIMITS.diskOvercommit;

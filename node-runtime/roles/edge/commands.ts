@@ -9,12 +9,12 @@ import type { CommandReply, GrantedLives } from '#bus/api/schema.ts';
 import { type CommandEnvelope, decodeCommand, encode, invalid } from '#bus/envelope.ts';
 import { DsecError, toWireError, type WireError, wireError } from '#bus/errors.ts';
 import { type EdgeName, SandboxId } from '#bus/ids.ts';
-import { LaunchSandboxes, SandboxBusCommand, type SandboxCommand } from '#bus/sandbox/commands.ts';
+import { type LaunchSandboxes, SandboxBusCommand, type SandboxCommand } from '#bus/sandbox/commands.ts';
 import type { SandboxEvent } from '#bus/sandbox/events.ts';
-import { ENDED_STATUSES, type SandboxState } from '#bus/sandbox/state.ts';
-import { type ActorAddress, createLaneSubject, edgeCommandFilter, laneOf, sandboxAddress } from '#bus/subjects.ts';
+import type { SandboxState } from '#bus/sandbox/state.ts';
+import { type ActorAddress, edgeCommandFilter, sandboxAddress } from '#bus/subjects.ts';
 import type { Admission } from '#actors/edge/admission.ts';
-import { createIdOf, createOf, isGoal, overtookItsCreate, refusalOfBatch, refusalReport, unsettledBy } from '#actors/edge/launch.ts';
+import { isGoal, overtookItsCreate, unsettledBy } from '#actors/edge/launch.ts';
 import type { CommandMeta, CommandResult } from '#actors/kernel/host.ts';
 import type { Clock } from '#actors/ports/clock.ts';
 import type { CommandConsumer, CommandQueue, Delivery } from '#actors/ports/command-queue.ts';
@@ -22,6 +22,8 @@ import type { SandboxEffect } from '#actors/sandbox/sandbox.effects.ts';
 import type { Log } from '../../log/log.ts';
 import type { ActorDriver } from '../driver/driver.ts';
 import { EDGE_LIMITS } from './limits.ts';
+import { PackedCreates } from './packed-creates.ts';
+import type { Settlements } from './settlements.ts';
 
 export type SandboxDriver = ActorDriver<SandboxState, SandboxCommand, SandboxEvent, SandboxEffect>;
 
@@ -44,6 +46,11 @@ export type EdgeCommandsOptions = {
   /** Free on the node's disk, right now. */
   readonly freeDiskMiB: () => number;
   readonly availableMemoryMiB: () => number;
+  /** What the node is and has. */
+  readonly labels: Readonly<Record<string, string>>;
+  readonly settlements: Settlements;
+  /** Every create up to this place in COMMANDS has been through admission. */
+  readonly onAdmitted: (sequence: number) => void;
 };
 
 /** Starts consuming. The consumer is made anew, so that what an earlier process left unacknowledged comes back in order. */
@@ -52,8 +59,6 @@ export const consumeEdgeCommands = (options: EdgeCommandsOptions): Promise<Comma
     { name: `edge-${options.edge}`, filter: edgeCommandFilter(options.edge), fresh: true, maxInFlight: EDGE_LIMITS.commandsInFlight },
     (delivery) => new EdgeCommand(options, delivery).handle(),
   );
-
-type Item = LaunchSandboxes['items'][number];
 
 class EdgeCommand {
   readonly #o: EdgeCommandsOptions;
@@ -74,7 +79,8 @@ class EdgeCommand {
       return;
     }
     try {
-      if (envelope.data.type === 'LaunchSandboxes') await this.#launch(envelope);
+      if (envelope.data.type === 'LaunchSandboxes') await this.#packed(envelope).launch();
+      else if (envelope.data.type === 'ReleaseSandboxes') await this.#packed(envelope).release();
       else await this.#lifecycle(envelope);
     } catch (thrown) {
       const error = toWireError(thrown);
@@ -92,52 +98,8 @@ class EdgeCommand {
     this.#delivery.discard(error.code);
   }
 
-  // Packed creates ---------------------------------------------------------------------------------------------
-
-  async #launch(envelope: CommandEnvelope): Promise<void> {
-    const parsed = LaunchSandboxes.safeParse(envelope.data);
-    if (!parsed.success) throw invalid('MALFORMED_MESSAGE', 'LaunchSandboxes', parsed.error);
-    const batch = parsed.data;
-    const refusal = this.#refusalOfBatch(envelope, batch);
-    const settled = await Promise.all(batch.items.map((item) => this.#launchOne(envelope, batch, item, refusal)));
-    const unsettled = settled.find((error) => error !== null);
-    if (unsettled) throw new DsecError(unsettled);
-    this.#delivery.ack();
-  }
-
-  #refusalOfBatch(envelope: CommandEnvelope, { spec }: LaunchSandboxes): WireError | null {
-    const { edge, clock } = this.#o;
-    return refusalOfBatch(envelope.deadlineAt, spec, {
-      edge,
-      now: clock.now(),
-      accepting: this.#o.accepting(),
-      sentToLost: this.#delivery.sequence <= this.#o.fencedSequence,
-      availableMemoryMiB: this.#o.availableMemoryMiB(),
-      freeDiskMiB: this.#o.freeDiskMiB(),
-      missingLayer: this.#o.missingLayer(spec),
-    });
-  }
-
-  /** Null when the item is settled: committed, refused, or known from before. */
-  async #launchOne(envelope: CommandEnvelope, batch: LaunchSandboxes, item: Item, refusal: WireError | null): Promise<WireError | null> {
-    const { driver, admission, generation } = this.#o;
-    const address = sandboxAddress(envelope.project, item.sandboxId);
-    if (driver.peek(address)) return null;
-    const admitted = refusal ? { ok: false as const, error: refusal } : admission.admit(item.sandboxId, batch.spec);
-    if (!admitted.ok) return this.#refuse(envelope, batch, item, admitted.error);
-    const command = createOf(batch, item, admitted.slot, generation);
-    const result = await driver.submit(address, command, this.#meta(envelope, createIdOf(envelope, item)), { birth: true });
-    const held = driver.peek(address);
-    if (!held || ENDED_STATUSES.has(held.state.status)) admission.release(item.sandboxId);
-    return unsettledBy(result);
-  }
-
-  async #refuse(envelope: CommandEnvelope, batch: LaunchSandboxes, item: Item, error: WireError): Promise<WireError | null> {
-    const report = refusalReport(envelope, batch, item, error, this.#o.clock.now());
-    const lane = laneOf(batch.requestId, this.#o.laneCount);
-    const outcome = await this.#o.queue.enqueue(createLaneSubject(lane), report.id, encode('refusal', report));
-    this.#o.log.info('create.refused', { actorId: item.sandboxId, code: error.code, outcome: outcome.outcome });
-    return outcome.outcome === 'applied' ? null : outcome.error;
+  #packed(envelope: CommandEnvelope): PackedCreates {
+    return new PackedCreates(this.#o, this.#delivery, envelope, (commandId) => this.#meta(envelope, commandId));
   }
 
   // Life-cycle commands ----------------------------------------------------------------------------------------

@@ -24,8 +24,10 @@ import { type Identity, openIdentity } from './identity.ts';
 import { EDGE_LIMITS } from './limits.ts';
 import { type Node, openNode } from './node.ts';
 import { HostProbes } from './probes.ts';
+import { openNullNode } from './null-node.ts';
 import { serveOps } from './ops.ts';
 import { Sandboxes } from './sandboxes.ts';
+import { Settlements } from './settlements.ts';
 import { sweepLogs } from './sweep.ts';
 import { Waker } from './waker.ts';
 
@@ -55,6 +57,7 @@ type Inside = EdgeOptions & {
   readonly node: Node;
   readonly sandboxes: Sandboxes;
   readonly accepting: () => boolean;
+  readonly settlements: Settlements;
 };
 
 /** Everything an Edge holds, released in reverse order when the scope ends. Live sandboxes are not released: they go on. */
@@ -73,8 +76,9 @@ export const startEdge = (o: EdgeOptions): Effect.Effect<Edge, unknown, Scope.Sc
     const { edgeName, leaseMs } = config;
     const identity = yield* openIdentity({ ...o, edge: edgeName, capacity, leaseMs, clock, onFence });
     const { lease } = identity;
-    node = yield* openNode(config, lease.generation, clock, log);
+    node = yield* config.backend === 'null' ? openNullNode(log) : openNode(config, lease.generation, clock, log);
     const fenced = (): boolean => lease.fenced;
+    const settlements = new Settlements();
     const parts = {
       edge: edgeName,
       shards: shardsOf(config),
@@ -86,6 +90,7 @@ export const startEdge = (o: EdgeOptions): Effect.Effect<Edge, unknown, Scope.Sc
       fenced,
       clock,
       log,
+      settlements,
     };
     const sandboxes = yield* acquire(
       () => new Sandboxes(parts),
@@ -93,7 +98,7 @@ export const startEdge = (o: EdgeOptions): Effect.Effect<Edge, unknown, Scope.Sc
     );
     yield* step(() => sandboxes.rehydrate());
     const accepting = (): boolean => !draining && !lease.fenced && identity.state().cordoned === null;
-    const inside: Inside = { ...o, clock, capacity, admission, identity, node, sandboxes, accepting };
+    const inside: Inside = { ...o, clock, capacity, admission, identity, node, sandboxes, settlements, accepting };
     yield* openDoors(inside);
     yield* startCleaning(inside);
 
@@ -138,6 +143,9 @@ const openDoors = (i: Inside): Effect.Effect<void, unknown, Scope.Scope> =>
     );
     const missingLayer = (spec: SandboxState['spec']) => spec.layers.find((digest) => !store.has(digest)) ?? null;
     const { laneCount } = config;
+    const isSimulated = config.backend === 'null'; // nothing of it is used, so nothing of the machine can run out
+    const withoutEnd = () => Number.MAX_SAFE_INTEGER;
+    let admittedThrough = 0;
     yield* acquire(
       () =>
         consumeEdgeCommands({
@@ -153,29 +161,28 @@ const openDoors = (i: Inside): Effect.Effect<void, unknown, Scope.Scope> =>
           accepting,
           fencedSequence: identity.state().fencedSequence,
           missingLayer,
-          freeDiskMiB: () => freeDiskMiB(config.dataDir),
-          availableMemoryMiB,
+          freeDiskMiB: isSimulated ? withoutEnd : () => freeDiskMiB(config.dataDir),
+          availableMemoryMiB: isSimulated ? withoutEnd : availableMemoryMiB,
+          labels: config.nodeLabels,
+          settlements: i.settlements,
+          onAdmitted: (sequence) => {
+            admittedThrough = Math.max(admittedThrough, sequence);
+          },
         }),
-      (consumer) => consumer.close(),
+      (consumer) => {
+        i.settlements.close(); // who waits for sandboxes gives its command back
+        return consumer.close();
+      },
     );
     const probes = yield* acquire(
       () => new HostProbes(config.dataDir),
       (p) => p.close(),
     );
-    const load = { used: () => admission.used(), running: () => i.sandboxes.countByProject() };
+    const load = { used: () => admission.used(), tenancy: () => admission.tenancy(), admittedThrough: () => admittedThrough };
+    const place = { labels: config.nodeLabels, layers: () => node.images.ready(), simulated: isSimulated };
+    const health = { accepting, cordoned: () => identity.state().cordoned, probes: () => probes.look() };
     yield* acquire(
-      () =>
-        startBeats({
-          edge,
-          generation,
-          connection,
-          capacity,
-          accepting,
-          cordoned: () => identity.state().cordoned,
-          probes: () => probes.look(),
-          clock,
-          ...load,
-        }),
+      () => startBeats({ edge, generation, connection, capacity, clock, ...health, ...load, ...place }),
       (beats) => beats.stop(),
     );
   });

@@ -38,6 +38,15 @@ export const EDGE_LIMITS = {
   renewalsPerLease: 3,
   /** How often in that time it is looked at: a renewal that failed is tried again at the next look. */
   leaseTicksPerRenewal: 10,
+  /** What the null backend offers for each sandbox where its configuration does not say: more than anybody asks for in a scale test. */
+  simulatedMiB: 65_536,
+  simulatedPids: 4_096,
+  /** News of a followed batch gather this long before they are told: a chunk's commit for each would cost more than the sandboxes. */
+  newsLingerMs: 250,
+  /** How often a command that is still being worked on says so: well within the queue's acknowledgement time. */
+  extendEveryMs: 10_000,
+  /** Layers named in a beat: what lies ready is a preference, and a beat is sent each second. */
+  beatLayers: 64,
   beatMs: 1_000,
   /** Exec logs stay readable this long after the sandbox ended. */
   logRetentionMs: 600_000,

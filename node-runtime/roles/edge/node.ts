@@ -8,6 +8,7 @@ import type { LayerStore } from '#actors/ports/layer-store.ts';
 import { PosixLayerStore } from '#adapters/layers/posix/mod.ts';
 import { ContainerBackend } from '../../backends/container/backend.ts';
 import { PausedMemory } from '../../backends/container/paused-memory.ts';
+import type { NodeBackend } from '../../backends/node-backend.ts';
 import { DiskTemplates } from '../../backends/container/disk-templates.ts';
 import { type Config, cgroupNameOf, pathsOf } from '../../config.ts';
 import { dataFilesOf } from '../../images/data-files.ts';
@@ -20,7 +21,12 @@ import { acquire, step } from '../scope.ts';
 import { availableMemoryMiB, pauseSwapMiB } from './capacity.ts';
 import { LauncherHolder } from './launcher-holder.ts';
 
-export type Node = { readonly store: LayerStore; readonly images: ImageMounts; readonly backend: ContainerBackend; readonly launcher: LauncherHolder };
+export type Node = {
+  readonly store: Pick<LayerStore, 'has'>;
+  readonly images: Pick<ImageMounts, 'restore' | 'sweep' | 'ready'>;
+  readonly backend: NodeBackend;
+  readonly launcher: Pick<LauncherHolder, 'close'>;
+};
 
 /** Live sandboxes and the launcher outlive the scope; only this process's hold on them ends with it. */
 export const openNode = (config: Config, generation: number, clock: Clock, log: Log): Effect.Effect<Node, unknown, Scope.Scope> =>

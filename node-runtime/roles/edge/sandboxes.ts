@@ -25,6 +25,7 @@ import type { SandboxDriver } from './commands.ts';
 import { sandboxEffectRunner } from './effects.ts';
 import { EDGE_LIMITS } from './limits.ts';
 import type { Node } from './node.ts';
+import type { Settlements } from './settlements.ts';
 
 export type SandboxesOptions = {
   readonly edge: EdgeName;
@@ -39,6 +40,7 @@ export type SandboxesOptions = {
   readonly fenced: () => boolean;
   readonly clock: Clock;
   readonly log: Log;
+  readonly settlements: Settlements;
 };
 
 export class Sandboxes {
@@ -75,13 +77,6 @@ export class Sandboxes {
     return this.#live.has(id as SandboxId);
   }
 
-  /** Live sandboxes by project. */
-  countByProject(): Record<string, number> {
-    const counts: Record<string, number> = {};
-    for (const { project } of this.#live.values()) counts[project] = (counts[project] ?? 0) + 1;
-    return counts;
-  }
-
   /** Takes up every sandbox from its last commit, never from its history, and ends what only the kernel knows. */
   async rehydrate(): Promise<void> {
     const { edge, shards, eventLog, admission, node, log } = this.#o;
@@ -91,7 +86,7 @@ export class Sandboxes {
     for (const stored of desired) assertKnown(stored);
     for (const { commit } of desired) {
       const state = sandboxDefinition.parseState(commit.state, commit.schema);
-      admission.restore(state.id, state.spec, state.slot);
+      admission.restore(state.id, state.spec, state.slot, state.project);
       node.images.restore(state.id, state.spec.layers);
     }
     const present = await node.backend.present();
@@ -139,7 +134,8 @@ export class Sandboxes {
   }
 
   #adopted(state: SandboxState, stored: StoredCommit): void {
-    const { admission, log, node } = this.#o;
+    const { admission, log, node, settlements } = this.#o;
+    settlements.adopted(state);
     log.debug('sandbox.committed', { actorId: state.id, version: stored.commit.version, status: state.status, commandId: stored.commit.commandId });
     if (!ENDED_STATUSES.has(state.status)) {
       this.#live.set(state.id, state);

@@ -7,6 +7,7 @@ import { anAddress, aCommit } from '#test/helpers/commits.ts';
 import { aSandboxState } from '#test/helpers/sandboxes.ts';
 import { createLog } from '../../log/log.ts';
 import { Admission } from '#actors/edge/admission.ts';
+import { Settlements } from './settlements.ts';
 import { Sandboxes, type SandboxesOptions } from './sandboxes.ts';
 
 const SHARD = '0' as Shard;
@@ -36,6 +37,7 @@ const edgeOver = (over: { schema?: number; events?: { type: string }[] }): Sandb
     node,
     clock,
     log: createLog('test', 'silent'),
+    settlements: new Settlements(),
   });
 };
 

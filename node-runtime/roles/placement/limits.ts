@@ -1,6 +1,15 @@
 export const PLACEMENT_LIMITS = {
-  /** Requests being placed at a time by this process. */
-  inFlight: 64,
+  /**
+   * Deliveries of one lane that this process holds, most of them waiting for their project's turn: more than one project may have
+   * queued (`APISERVER_LIMITS.waitingPerProject` of a few apiservers), so that whoever else is on the lane is seen at once.
+   */
+  laneInFlight: 4_096,
+  /** Reports being handled at a time: they end what was begun and wait for nobody. */
+  reportsInFlight: 256,
+  /** How often what waits for its turn says that it is not forgotten: well within the queue's acknowledgement time. */
+  extendEveryMs: 10_000,
+  /** A group is looked at again after so long, until nothing more will come of it: whoever died, somebody goes on with it. */
+  groupRoundMs: 2_000,
   /** A create that finds no living node is given back for this long at a time, until its own deadline. */
   noNodeRetryMs: 250,
   /** A create that finds no room is given back for this long at a time, until every node has been heard since it was asked for. */
@@ -29,4 +38,7 @@ export const PLACEMENT_LIMITS = {
   quotaRetryMs: 100,
   /** Three commits on a busy bus. */
   quotaAnswerMs: 3_000,
+  /** Tries to send one message whose outcome is unknown, with the same id each time, before its cause is given back instead. */
+  sendAttempts: 3,
+  sendRetryMs: 200,
 } as const;

@@ -8,11 +8,11 @@
 import type { NatsConnection } from '@nats-io/transport-node';
 import type { EdgeState } from '#bus/edge/schema.ts';
 import { type CommandEnvelope, decodeCommand, encode } from '#bus/envelope.ts';
-import { DsecError } from '#bus/errors.ts';
-import type { EdgeName } from '#bus/ids.ts';
-import { LaunchSandboxes } from '#bus/sandbox/commands.ts';
-import { createLaneSubject, edgeCommandSubject, laneOf, sandboxAddress } from '#bus/subjects.ts';
-import { type LaunchItem, lostOnTheWay, refusalReport } from '#actors/edge/launch.ts';
+import { DsecError, type WireError, wireError } from '#bus/errors.ts';
+import type { EdgeName, RequestId } from '#bus/ids.ts';
+import { LaunchSandboxes, ReleaseSandboxes } from '#bus/sandbox/commands.ts';
+import { edgeCommandSubject, laneOf, reportLaneSubject, sandboxAddress } from '#bus/subjects.ts';
+import { type BatchNews, batchReport, lostOnTheWay, NO_NEWS } from '#actors/edge/launch.ts';
 import type { Clock } from '#actors/ports/clock.ts';
 import type { CommandQueue, WaitingCommand } from '#actors/ports/command-queue.ts';
 import type { EventLog } from '#actors/ports/event-log.ts';
@@ -83,29 +83,40 @@ export class LostEdges {
   }
 
   async #refuse(edge: EdgeName, { data, subject }: WaitingCommand): Promise<void> {
-    const command = readLaunch(data);
+    const command = readBatch(data);
     if (!command) return this.#o.log.warn('lost.unreadable', { subject });
     const { envelope, batch } = command;
-    for (const item of batch.items) {
+    const refused: BatchNews['refused'] = [];
+    const failed: BatchNews['failed'] = [];
+    for (const { sandboxId, index, attempt } of batch.items) {
       // One that was admitted is lost with its Edge, and its create is told so.
-      if (await this.#o.eventLog.last(sandboxAddress(envelope.project, item.sandboxId))) continue;
-      await this.#sendBack(edge, envelope, batch, item);
+      if (!(await this.#o.eventLog.last(sandboxAddress(envelope.project, sandboxId)))) refused.push({ index, attempt, error: lostOnTheWay(edge) });
+      else if (batch.isFollowed) failed.push({ index, attempt, error: lostWith(edge, sandboxId) });
     }
+    if (refused.length + failed.length > 0) await this.#sendBack(edge, envelope, batch.requestId, { ...NO_NEWS, refused, failed });
   }
 
-  async #sendBack(edge: EdgeName, envelope: CommandEnvelope, batch: LaunchSandboxes, item: LaunchItem): Promise<void> {
-    const report = refusalReport(envelope, batch, item, lostOnTheWay(edge), this.#o.clock.now());
-    const outcome = await this.#o.queue.enqueue(createLaneSubject(laneOf(batch.requestId, this.#o.laneCount)), report.id, encode('refusal', report));
+  async #sendBack(edge: EdgeName, envelope: CommandEnvelope, requestId: RequestId, news: BatchNews): Promise<void> {
+    const report = batchReport(envelope, requestId, news, this.#o.clock.now());
+    const outcome = await this.#o.queue.enqueue(reportLaneSubject(laneOf(envelope.project, this.#o.laneCount)), report.id, encode('report', report));
     if (outcome.outcome !== 'applied') throw new DsecError(outcome.error);
-    this.#o.log.info('create.taken_back', { actorId: item.sandboxId, edge });
+    this.#o.log.info('creates.taken_back', { actorId: requestId, edge, refused: news.refused.length, lost: news.failed.length });
   }
 }
 
-const readLaunch = (data: Uint8Array): { readonly envelope: CommandEnvelope; readonly batch: LaunchSandboxes } | undefined => {
+/** What waits there: creates, and what a group has decided about those it holds. `isFollowed`: its request hears of every item. */
+type Batch = Pick<LaunchSandboxes, 'requestId' | 'items'> & { readonly isFollowed: boolean };
+
+const lostWith = (edge: EdgeName, sandboxId: string): WireError =>
+  wireError('SANDBOX_LOST', `sandbox ${sandboxId} was lost with node ${edge} before it was said to run; create another`, { details: { edge, sandboxId } });
+
+const readBatch = (data: Uint8Array): { readonly envelope: CommandEnvelope; readonly batch: Batch } | undefined => {
   try {
     const envelope = decodeCommand(data);
-    const batch = LaunchSandboxes.safeParse(envelope.data);
-    return batch.success ? { envelope, batch: batch.data } : undefined;
+    const launch = LaunchSandboxes.safeParse(envelope.data);
+    if (launch.success) return { envelope, batch: { ...launch.data, isFollowed: launch.data.follow } };
+    const release = ReleaseSandboxes.safeParse(envelope.data);
+    return release.success ? { envelope, batch: { ...release.data, isFollowed: release.data.decision === 'start' } } : undefined;
   } catch {
     return undefined; // the Edge discards it when it is back
   }

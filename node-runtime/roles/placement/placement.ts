@@ -3,30 +3,39 @@
  *
  * Owns no log of its own: what it decided is in the request actor, committed *before* anything is forwarded, so any
  * other placement finishes what this one began, and a redelivery forwards the recorded choice again. The Edge has the
- * final say; its refusal comes back on the same lane and goes to another node, a bounded number of times.
+ * final say; its refusal comes back as a report and goes to another node, a bounded number of times.
+ *
+ * New creates wait for their project's turn (`actors/placement/fair-queue.ts`); reports about begun ones have a queue of their own
+ * and do not wait behind them. A group's command stays in the queue until nothing more will come of it, and is looked at every
+ * round: it is the group's durable timer.
  */
 import type { NatsConnection } from '@nats-io/transport-node';
 import { randomBytes } from 'node:crypto';
+import type { CommandReply } from '#bus/api/schema.ts';
 import { type CommandEnvelope, decodeCommand, encode, invalid } from '#bus/envelope.ts';
 import { DsecError, toWireError } from '#bus/errors.ts';
-import { messageIdOf } from '#bus/ids.ts';
 import { Beat } from '#bus/edge/schema.ts';
-import { RequestBusCommand, type RequestCommand, type RequestEvent, type RequestState } from '#bus/request/schema.ts';
-import type { LaunchSandboxes } from '#bus/sandbox/commands.ts';
+import type { EdgeName } from '#bus/ids.ts';
+import { type ReportBatch, RequestBusCommand, type RequestCommand, type RequestEvent, type RequestState } from '#bus/request/schema.ts';
 import type { ActorAddress } from '#bus/subjects.ts';
-import { BEAT_FILTER, createLaneSubject, edgeCommandSubject, requestAddress } from '#bus/subjects.ts';
+import { BEAT_FILTER, createLaneSubject, reportLaneSubject, requestAddress } from '#bus/subjects.ts';
 import type { CommandMeta, CommandResult } from '#actors/kernel/host.ts';
+import { FairQueue } from '#actors/placement/fair-queue.ts';
 import { Fleet } from '#actors/placement/fleet.ts';
 import { choose } from '#actors/placement/choose.ts';
+import { FAIR_LIMITS } from '#actors/placement/limits.ts';
 import type { Clock } from '#actors/ports/clock.ts';
 import type { CommandConsumer, CommandQueue, Delivery } from '#actors/ports/command-queue.ts';
 import type { EventLog } from '#actors/ports/event-log.ts';
 import type { Quota } from '#actors/ports/quota.ts';
 import { requestDefinition } from '#actors/request/request.definition.ts';
-import { pendingRequestEffects, type RequestEffect } from '#actors/request/request.effects.ts';
+import type { RequestEffect } from '#actors/request/request.effects.ts';
+import { isGroupOver } from '#actors/request/request.group.ts';
 import type { Log } from '../../log/log.ts';
 import { ActorDriver } from '../driver/driver.ts';
+import { LaneTurns } from './lane-turns.ts';
 import { PLACEMENT_LIMITS } from './limits.ts';
+import { Messages } from './messages.ts';
 import { type Room, roomFor, settleRoom } from './spending.ts';
 
 export type PlacementOptions = {
@@ -36,27 +45,34 @@ export type PlacementOptions = {
   readonly clock: Clock;
   readonly log: Log;
   readonly laneCount: number;
+  readonly shardCount: number;
   readonly quota: Quota;
 };
 
 type RequestDriver = ActorDriver<RequestState, RequestCommand, RequestEvent, RequestEffect>;
+type BusCommand<T extends RequestBusCommand['type']> = Extract<RequestBusCommand, { type: T }>;
+type Work = { readonly delivery: Delivery; readonly envelope: CommandEnvelope; readonly address: ActorAddress; readonly now: CommandMeta['at'] };
 
 export class Placement {
   readonly #o: PlacementOptions;
   readonly #driver: RequestDriver;
   readonly #fleet = new Fleet();
+  readonly #messages: Messages;
+  readonly #turns: LaneTurns;
   readonly #consumers: CommandConsumer[] = [];
   readonly #recent = new Map<string, ActorAddress>();
   #beats: { unsubscribe(): void } | undefined;
 
   constructor(options: PlacementOptions) {
     this.#o = options;
+    this.#messages = new Messages({ ...options, fleet: this.#fleet });
+    this.#turns = new LaneTurns(() => new FairQueue(FAIR_LIMITS));
     this.#driver = new ActorDriver<RequestState, RequestCommand, RequestEvent, RequestEffect>({
       definition: requestDefinition,
       eventLog: options.eventLog,
       clock: options.clock,
       log: options.log,
-      runEffect: () => Promise.resolve(null), // forwarding is awaited below, so that the message is acknowledged after it
+      runEffect: () => Promise.resolve(null), // messages are awaited below, so that their cause is acknowledged after them
       deadlineCommand: () => {
         throw new Error('request actors have no deadline commands');
       },
@@ -73,26 +89,33 @@ export class Placement {
       },
     });
     for (let lane = 0; lane < this.#o.laneCount; lane += 1) {
-      const consumer = await this.#o.queue.consume(
-        { name: `lane-${lane}`, filter: createLaneSubject(lane), fresh: false, maxInFlight: PLACEMENT_LIMITS.inFlight },
-        (delivery) => this.#handle(delivery),
-      );
-      this.#consumers.push(consumer);
+      await this.#consume(`report-${lane}`, reportLaneSubject(lane), PLACEMENT_LIMITS.reportsInFlight, (delivery) => this.#handle(delivery, undefined));
+      await this.#consume(`lane-${lane}`, createLaneSubject(lane), PLACEMENT_LIMITS.laneInFlight, (delivery) => this.#handle(delivery, lane));
     }
   }
 
   async close(): Promise<void> {
     this.#beats?.unsubscribe();
+    this.#turns.close();
     await Promise.all(this.#consumers.map((c) => c.close()));
     this.#driver.close();
   }
 
-  async #handle(delivery: Delivery): Promise<void> {
+  async #consume(name: string, filter: string, maxInFlight: number, handler: (delivery: Delivery) => Promise<void>): Promise<void> {
+    this.#consumers.push(await this.#o.queue.consume({ name, filter, fresh: false, maxInFlight }, handler));
+  }
+
+  /** `lane` of a new create, which waits for its turn; undefined for a report. */
+  async #handle(delivery: Delivery, lane: number | undefined): Promise<void> {
     try {
       const envelope = decodeCommand(delivery.data);
       const parsed = RequestBusCommand.safeParse(envelope.data);
       if (!parsed.success) throw invalid('MALFORMED_MESSAGE', `command ${String(envelope.data.type).slice(0, 64)}`, parsed.error);
-      await this.#place(delivery, envelope, parsed.data);
+      if (lane === undefined) return await this.#perform(delivery, envelope, parsed.data);
+      await this.#turns.inTurn(lane, parsed.data.project, delivery, () => {
+        this.#sayTurn(envelope);
+        return this.#perform(delivery, envelope, parsed.data);
+      });
     } catch (thrown) {
       const error = toWireError(thrown);
       if (error.code === 'MALFORMED_MESSAGE' || error.code === 'UNSUPPORTED_VERSION') {
@@ -105,115 +128,135 @@ export class Placement {
     }
   }
 
-  async #place(delivery: Delivery, envelope: CommandEnvelope, command: RequestBusCommand): Promise<void> {
-    const now = this.#o.clock.now();
-    const address = requestAddress(command.project, command.requestId);
-    const deadlineAt = command.type === 'PlaceSandboxes' ? command.deadlineAt : (envelope.deadlineAt ?? 0);
-    if (!this.#fleet.hasCandidates(now) && now < deadlineAt) {
+  /** The apiserver that stored it counts what waits; best effort, it forgets in time what it does not hear of. */
+  #sayTurn({ id: commandId, replyTo }: CommandEnvelope): void {
+    if (!replyTo || this.#o.connection.isClosed()) return;
+    const reply: CommandReply = { commandId, at: this.#o.clock.now(), result: { ok: true, data: { decision: 'pending' } } };
+    this.#o.connection.publish(replyTo, encode('turn', reply));
+  }
+
+  async #perform(delivery: Delivery, envelope: CommandEnvelope, command: RequestBusCommand): Promise<void> {
+    const work: Work = { delivery, envelope, address: requestAddress(command.project, command.requestId), now: this.#o.clock.now() };
+    switch (command.type) {
+      case 'PlaceSandboxes':
+        return this.#place(work, command);
+      case 'PlaceGroup':
+        return this.#placeGroup(work, command);
+      case 'ReportBatch':
+        return this.#report(work, command);
+      case 'ReportChunk':
+      case 'DecideChunk':
+        await this.#decideAndSend(work, command);
+        delivery.ack();
+    }
+  }
+
+  async #place(work: Work, command: BusCommand<'PlaceSandboxes'>): Promise<void> {
+    const { delivery, address, now, envelope } = work;
+    if (!this.#fleet.hasCandidates(now) && now < command.deadlineAt) {
       delivery.retry(PLACEMENT_LIMITS.noNodeRetryMs); // a restarting node beats again in a moment
       return;
     }
-    const meta: CommandMeta = {
-      commandId: envelope.id,
-      correlationId: envelope.correlationId,
-      causationId: envelope.causationId,
-      principal: envelope.principal,
-      traceparent: envelope.traceparent,
-      at: now,
-    };
-    const chosen = await this.#withChoices(address, command, now);
-    if (this.#mayBeOutdated(chosen, envelope, delivery.attempt, now) && now < deadlineAt) {
+    const known = this.#driver.peek(address) !== undefined; // the decider answers from the record
+    const choices = known ? [] : choose({ ...command, fleet: this.#fleet.view(now), seed: seed(), exclude: [] });
+    if (now < command.deadlineAt && this.#mayBeOutdated(choices, envelope, delivery.attempt, now)) {
       delivery.retry(PLACEMENT_LIMITS.noRoomRetryMs);
       return;
     }
-    // A record that is known is answered from; whether it counts is asked below.
-    const isNew = command.type === 'PlaceSandboxes' && now < deadlineAt && !this.#driver.peek(address);
-    const room: Room | number | null = isNew ? await roomFor(this.#o.quota, command) : null;
+    const room = known || now >= command.deadlineAt ? null : await roomFor(this.#o.quota, command);
     if (typeof room === 'number') {
       delivery.retry(room);
       return;
     }
-    const birth = command.type === 'PlaceSandboxes' && delivery.attempt === 1;
-    const decided = room && chosen.type === 'PlaceSandboxes' ? { ...chosen, quota: room.quota } : chosen;
-    const result = await this.#driver.submit(address, decided, meta, { birth });
-    this.#remember(address);
-    if (command.type === 'PlaceSandboxes') await this.#settleRoom(address, room, result, meta);
-    if (!result.ok && result.error.retry !== 'never') throw new DsecError(result.error);
-    if (!result.ok) this.#o.log.info('request.rejected', { actorId: command.requestId, code: result.error.code });
+    const result = await this.#submit(work, { ...command, choices, ...(room ? { quota: room.quota } : {}) }, delivery.attempt === 1);
+    await this.#settleRoom(work, room, result);
     const held = this.#driver.peek(address);
-    if (held) await this.#forward(envelope, held.state);
+    if (held) await this.#messages.send(envelope, held.state);
     delivery.ack();
   }
 
   /** Nothing is forwarded that does not count: its items end as over quota. */
-  async #settleRoom(address: ActorAddress, room: Room | null, result: CommandResult, meta: CommandMeta): Promise<void> {
-    const held = this.#driver.peek(address);
+  async #settleRoom(work: Work, room: Room | null, result: CommandResult): Promise<void> {
+    const held = this.#driver.peek(work.address);
     const over = await settleRoom(this.#o.quota, room, result, held ? { state: held.state, sequence: held.stored.sequence } : null);
     if (!over || !held) return;
     const { project, id: requestId } = held.state;
-    const reported = await this.#driver.submit(
-      address,
-      { type: 'ReportOverQuota', project, requestId, error: over.toWire() },
-      { ...meta, commandId: `${meta.commandId}:quota` },
-    );
-    if (!reported.ok) throw new DsecError(reported.error);
+    const envelope = { ...work.envelope, id: `${work.envelope.id}:quota` };
+    await this.#submit({ ...work, envelope }, { type: 'ReportOverQuota', project, requestId, error: over.toWire() });
+  }
+
+  async #placeGroup(work: Work, command: BusCommand<'PlaceGroup'>): Promise<void> {
+    await this.#decideAndSend(work, command, work.delivery.attempt === 1);
+    const state = this.#driver.peek(work.address)?.state;
+    if (!state || isGroupOver(state, work.now)) work.delivery.ack();
+    else work.delivery.retry(PLACEMENT_LIMITS.groupRoundMs);
+  }
+
+  async #report(work: Work, report: ReportBatch): Promise<void> {
+    // What is in memory may be older than the log: another placement may have moved the item, and nodes that refused are asked no more.
+    const state = report.refused.length > 0 ? await this.#load(work.address) : this.#driver.peek(work.address)?.state;
+    for (const { index, attempt, error } of [...report.refused, ...report.failed]) {
+      const item = state?.items[index];
+      if (item?.edge && item.attempt === attempt) this.#fleet.noteFailed(item.edge, error, work.now);
+    }
+    const choices = report.refused.map(({ index }) => this.#otherNode(state, index, work.now));
+    await this.#decideAndSend(work, { ...report, choices });
+    work.delivery.ack();
+  }
+
+  #otherNode(state: RequestState | undefined, index: number, now: number): EdgeName | null {
+    const item = state?.items[index];
+    if (!state || !item) return null;
+    const exclude = item.edge ? [...item.refusedBy, item.edge] : item.refusedBy;
+    return choose({ project: state.project, spec: state.spec, count: 1, fleet: this.#fleet.view(now), seed: seed(), exclude })[0] ?? null;
+  }
+
+  async #load(address: ActorAddress): Promise<RequestState | undefined> {
+    const stored = await this.#o.eventLog.last(address);
+    return stored ? requestDefinition.parseState(stored.commit.state, stored.commit.schema) : undefined;
+  }
+
+  async #decideAndSend(work: Work, command: RequestCommand, birth = false): Promise<void> {
+    await this.#submit(work, command, birth);
+    const held = this.#driver.peek(work.address);
+    if (held) await this.#messages.send(work.envelope, held.state);
+  }
+
+  /** Throws what may still change; a rejection for good is an answer, and everybody can read why. */
+  async #submit({ envelope, address, now }: Work, command: RequestCommand, birth = false): Promise<CommandResult> {
+    const { id: commandId, correlationId, causationId, principal, traceparent } = envelope;
+    const meta: CommandMeta = { commandId, correlationId, causationId, principal, traceparent, at: now };
+    const mayBeOld = this.#driver.peek(address) !== undefined;
+    let result = await this.#driver.submit(address, command, meta, { birth });
+    // "Nothing new" may only mean that another placement has gone on since this one loaded the request.
+    if (result.ok && result.decision === 'ignored' && mayBeOld && this.#driver.evict(address)) result = await this.#driver.submit(address, command, meta);
+    this.#remember(address);
+    if (result.ok) return result;
+    if (result.error.retry !== 'never') throw new DsecError(result.error);
+    this.#o.log.info('request.rejected', { actorId: address.id, code: result.error.code });
+    return result;
   }
 
   /** "No room" is said of nodes as they were after the question, not before: what the asker has just ended makes room. */
-  #mayBeOutdated(command: RequestCommand, { at }: CommandEnvelope, attempt: number, now: number): boolean {
-    if (command.type !== 'PlaceSandboxes' || !command.choices.includes(null) || attempt > PLACEMENT_LIMITS.noRoomRetries) return false;
+  #mayBeOutdated(choices: readonly (EdgeName | null)[], { at }: CommandEnvelope, attempt: number, now: number): boolean {
+    if (!choices.includes(null) || attempt > PLACEMENT_LIMITS.noRoomRetries) return false;
     return !this.#fleet.isHeardSince(at + PLACEMENT_LIMITS.beatTransitMs, now);
   }
 
-  async #withChoices(address: ActorAddress, command: RequestBusCommand, now: number): Promise<RequestCommand> {
-    const seed = randomBytes(4).readUInt32LE(0);
-    if (command.type === 'PlaceSandboxes') {
-      if (this.#driver.peek(address)) return { ...command, choices: [] }; // known: the decider answers from the record
-      const choices = choose({ spec: command.spec, count: command.count, fleet: this.#fleet.view(now), seed, exclude: [] });
-      return { ...command, choices };
-    }
-    const state = this.#driver.peek(address)?.state ?? ((await this.#o.eventLog.last(address))?.commit.state as RequestState | undefined);
-    const exclude = state?.items[command.index]?.refusedBy ?? [];
-    const last = state?.items[command.index]?.edge;
-    const choice = state
-      ? (choose({ spec: state.spec, count: 1, fleet: this.#fleet.view(now), seed, exclude: last ? [...exclude, last] : exclude })[0] ?? null)
-      : null;
-    return { ...command, choice };
-  }
-
-  /** Sends every standing assignment to its Edge, one message per Edge. Repeats are harmless: the Edge knows its sandboxes. */
-  async #forward(envelope: CommandEnvelope, state: RequestState): Promise<void> {
-    await Promise.all(pendingRequestEffects(state).map((effect) => this.#forwardTo(effect, envelope, state)));
-  }
-
-  async #forwardTo({ key, edge, assignments }: RequestEffect, envelope: CommandEnvelope, state: RequestState): Promise<void> {
-    this.#fleet.noteAssigned(edge, assignments.length, state.spec, this.#o.clock.now());
-    const items = assignments.map(({ sandboxId, index, attempt }) => ({ sandboxId, index, attempt }));
-    const data: LaunchSandboxes = { type: 'LaunchSandboxes', requestId: state.id, spec: state.spec, forkedFrom: state.forkedFrom, items };
-    const id = messageIdOf(state.project, state.id, key);
-    const forwarded: CommandEnvelope = {
-      ...envelope,
-      id,
-      at: this.#o.clock.now(),
-      deadlineAt: state.deadlineAt,
-      causationId: envelope.id,
-      replyTo: undefined,
-      data,
-    };
-    const outcome = await this.#o.queue.enqueue(edgeCommandSubject(edge, '_'), id, encode('LaunchSandboxes', forwarded));
-    if (outcome.outcome !== 'applied') throw new DsecError(outcome.error);
-  }
-
-  /** Bounds memory: request actors are needed again only by a redelivery or a refusal. */
+  /** Bounds memory: request actors are needed again only by a redelivery or a report. */
   #remember(address: ActorAddress): void {
     this.#recent.delete(address.id);
     this.#recent.set(address.id, address);
     for (const [id, old] of this.#recent) {
       if (this.#recent.size <= PLACEMENT_LIMITS.actorsMax) return;
-      if (this.#driver.evict(old)) this.#recent.delete(id);
+      if (!this.#driver.evict(old)) continue;
+      this.#recent.delete(id);
+      this.#messages.forget(id as RequestState['id']);
     }
   }
 }
+
+const seed = (): number => randomBytes(4).readUInt32LE(0);
 
 const safeJson = (bytes: Uint8Array): unknown => {
   try {

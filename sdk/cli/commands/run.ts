@@ -6,6 +6,8 @@ import type { DsecClient } from '../../client.ts';
 import { forEachLimited } from '../../concurrency.ts';
 import type { ExecOptions } from '../../exec/exec-options.ts';
 import type { ExecResult } from '../../exec/exec-result.ts';
+import { WIRE_LIMITS } from '#bus/limits.ts';
+import type { GroupOptions } from '../../create/run.ts';
 import { Group } from '../../group.ts';
 import type { RunOptions, WaitOptions } from '../../run-options.ts';
 import type { Sandbox } from '../../sandbox.ts';
@@ -41,6 +43,9 @@ type Flags = CommonFlags & {
   readonly backend?: string;
   readonly key?: string;
   readonly count: string;
+  readonly allOrNothing?: boolean;
+  readonly require?: string[];
+  readonly isolation?: string;
   readonly createTimeout?: string;
   readonly timeout?: string;
   readonly interactive?: boolean;
@@ -76,7 +81,10 @@ export const registerRun = (program: Cli): void => {
     .option('--hostname <name>', 'host name inside')
     .option('--backend <name>', 'container, microvm, vm or fncall')
     .option('--key <key>', 'name of this create: the same key never makes a second sandbox')
-    .option('-n, --count <n>', 'make this many equal sandboxes', '1')
+    .option('-n, --count <n>', 'make this many equal sandboxes, up to 32768, in one request', '1')
+    .option('--all-or-nothing', 'start none of them before every one has its place; otherwise as many as fit')
+    .option('--require <KEY=VALUE>', 'label that the node must have; repeatable', collect)
+    .option('--isolation <how>', 'shared, preferApart or requireApart: whether other projects may be on the node')
     .option('--create-timeout <seconds>', 'how long to wait until it runs')
     .option('--timeout <seconds>', 'time limit of the command')
     .option('-i, --interactive', 'pass our stdin to the command')
@@ -98,6 +106,7 @@ Examples:
   dsec run debian -- sh -c 'echo hello world'        runs it and stops the sandbox
   dsec run --keep -m 4096 -c 4 --idle 300 --allow pypi -w repo debian -- make test
   dsec run -n 32 --label job=nightly debian          32 sandboxes; find them with dsec ls --label job=nightly
+  dsec run -n 8000 --all-or-nothing debian           8000 of them, or none
   dsec run -i --tty debian -- bash                   a shell in a sandbox of its own, stopped afterwards
   tar c . | dsec run -i debian -- tar t              with our stdin
 `;
@@ -132,13 +141,30 @@ const create = async (dsec: DsecClient, image: string, flags: Flags): Promise<Gr
   const interrupt = new CreateInterrupt();
   try {
     const wait = { timeoutMs, signal: interrupt.signal };
-    const group = count === 1 ? await createOne(dsec, options, wait) : await dsec.runContainers(options, { ...wait, count });
+    const mode = flags.allOrNothing ? 'allOrNothing' : 'asManyAsFit';
+    const group =
+      count === 1 && !flags.allOrNothing
+        ? await createOne(dsec, options, wait)
+        : await dsec.runContainers(options, { ...wait, count, mode, onItem: progressOf(count, flags) });
     if (!interrupt.happened) return group;
     await group.stopAll();
     throw DsecError.of('CANCELLED', `interrupted; the ${group.sandboxes.length} sandboxes made so far are stopped`, { outcome: 'not_applied' });
   } finally {
     interrupt.stop();
   }
+};
+
+/** On a terminal, how far a group has come; a line of its own that the next one replaces. */
+const progressOf = (count: number, { json }: Flags): GroupOptions['onItem'] => {
+  if (json || !process.stderr.isTTY || count <= WIRE_LIMITS.maxCreatesPerMessage) return undefined;
+  let shown = -1;
+  return (_, { running, failed, total }) => {
+    const percent = Math.floor(((running + failed) / total) * 100);
+    if (percent === shown) return;
+    shown = percent;
+    const failures = failed > 0 ? `, ${failed} failed` : '';
+    process.stderr.write(`\r${running} of ${total} run${failures}${percent === 100 ? '\n' : ''}`);
+  };
 };
 
 /** Under the very key that was given, as every other client would. */
@@ -168,6 +194,8 @@ const optionsOf = (image: string, flags: Flags): RunOptions => {
     initUser: flags.user,
     env: pairsOf('env', flags.env),
     labels: pairsOf('label', flags.label),
+    require: pairsOf('require', flags.require),
+    isolation: flags.isolation as RunOptions['isolation'],
     hostname: flags.hostname,
     backend: flags.backend as RunOptions['backend'],
     key: flags.key as RunOptions['key'],
@@ -175,7 +203,7 @@ const optionsOf = (image: string, flags: Flags): RunOptions => {
 };
 
 const printIds = async (sandboxes: readonly Sandbox[], flags: Flags): Promise<number> => {
-  for (const sandbox of sandboxes) await (flags.json ? printJson(sandbox.state) : printLine(sandbox.id));
+  for (const sandbox of sandboxes) await (flags.json ? printJson(sandbox.state ?? { id: sandbox.id }) : printLine(sandbox.id));
   return 0;
 };
 

@@ -1,0 +1,77 @@
+/**
+ * The verb `create`: one sandbox, or up to 32,768 equal ones under one key. Answered when the command is stored; what becomes of it
+ * is in the request actor that the key names.
+ */
+import type { ApiParsed, ApiResponse } from '#bus/api/schema.ts';
+import type { CommandEnvelope } from '#bus/envelope.ts';
+import { DsecError } from '#bus/errors.ts';
+import { bodyHashOf, messageIdOf, type ProjectName, type RequestId, requestIdFor } from '#bus/ids.ts';
+import { WIRE_LIMITS } from '#bus/limits.ts';
+import type { RequestBusCommand, RequestState } from '#bus/request/schema.ts';
+import { createLaneSubject, laneOf, requestAddress } from '#bus/subjects.ts';
+import { addMs } from '#bus/units.ts';
+import type { Caller } from './apiserver.ts';
+import { asJobMember } from './job-member.ts';
+import { type Resolve, type ResolvedSpec, resolveSpec } from './resolve.ts';
+import type { VerbsOptions } from './verbs.ts';
+
+export const create = async (o: VerbsOptions, request: ApiParsed<'create'>, caller: Caller): Promise<ApiResponse<'create'>> => {
+  const { project } = caller;
+  const requestId = requestIdFor(project, request.key, o.shards.length);
+  const bodyHash = bodyHashOf({ count: request.count, mode: request.mode, spec: request.spec });
+  const answer = { requestId, bodyHash };
+  const resolve: Resolve = { layer: o.resolveLayer, snapshot: (id) => o.snapshots.find(project, id) };
+  const resolving = async () => resolveSpec(await asJobMember(o.eventLog, project, request.spec, o.clock.now()), resolve, o.defaultLimits);
+  const resolved = await resolving().catch(async (thrown: unknown) => {
+    // A key that was accepted keeps its answer, also when an image it named has been removed since.
+    if (await isKnown(o, project, answer)) return null;
+    throw thrown;
+  });
+  if (!resolved) return answer;
+  const envelope = envelopeOf(o, request, caller, answer, resolved);
+  const lane = laneOf(project, o.laneCount);
+  o.waiting.enter(envelope.id, project, lane);
+  // Storing is harmless when the key is known, so both go out together: one round trip, not two.
+  const stored = o.decisions.storeCreate(createLaneSubject(lane), envelope).catch((thrown: unknown) => {
+    o.waiting.leave(envelope.id);
+    throw thrown;
+  });
+  await Promise.all([request.freshKey ? null : isKnown(o, project, answer), stored]);
+  return answer;
+};
+
+const envelopeOf = (
+  o: VerbsOptions,
+  { key, count, mode, timeoutMs }: ApiParsed<'create'>,
+  { project, principal, traceparent }: Caller,
+  { requestId, bodyHash }: ApiResponse<'create'>,
+  { spec, forkedFrom }: ResolvedSpec,
+): CommandEnvelope => {
+  const now = o.clock.now();
+  const asked = { project, key, requestId, bodyHash, count, spec, forkedFrom, deadlineAt: addMs(now, timeoutMs) };
+  const data: RequestBusCommand = isGroup({ count, mode }) ? { type: 'PlaceGroup', mode, ...asked } : { type: 'PlaceSandboxes', chunkOf: null, ...asked };
+  const id = messageIdOf(project, requestId, 'place', bodyHash);
+  const trace = traceparent ? { traceparent } : {};
+  return { v: 1, id, at: now, project, principal, correlationId: requestId, deadlineAt: asked.deadlineAt, data, ...trace };
+};
+
+/** What does not fit into one message, or has to be decided as a whole. */
+const isGroup = ({ count, mode }: Pick<ApiParsed<'create'>, 'count' | 'mode'>): boolean => count > WIRE_LIMITS.maxCreatesPerMessage || mode === 'allOrNothing';
+
+/** Whether the key already names an equal request. KEY_CONFLICT when it names another one, KEY_EXPIRED when it is too old. */
+const isKnown = async (
+  o: VerbsOptions,
+  project: ProjectName,
+  { requestId, bodyHash }: { readonly requestId: RequestId; readonly bodyHash: string },
+): Promise<boolean> => {
+  const stored = await o.eventLog.last(requestAddress(project, requestId));
+  if (!stored) return false;
+  const state = stored.commit.state as unknown as RequestState;
+  if (state.bodyHash !== bodyHash)
+    throw DsecError.of('KEY_CONFLICT', `key ${state.key} already names a create with another body; use a new key for a new request`, {
+      details: { requestId, key: state.key },
+    });
+  if (state.keyExpiresAt <= o.clock.now())
+    throw DsecError.of('KEY_EXPIRED', `key ${state.key} named a create that is too old to be answered; use a new key`, { details: { requestId } });
+  return true;
+};

@@ -1,0 +1,16 @@
+/** A node that is none: what an Edge with the null backend stands on. Every layer is there, and nothing is ever mounted. */
+import { Effect, type Scope } from 'effect';
+import { NullBackend } from '../../backends/null/backend.ts';
+import type { Log } from '../../log/log.ts';
+import type { Node } from './node.ts';
+
+export const openNullNode = (log: Log): Effect.Effect<Node, unknown, Scope.Scope> =>
+  Effect.sync(() => {
+    log.warn('edge.simulated', { message: 'backend null: sandboxes are records only, no process is ever started; for scale tests' });
+    return {
+      store: { has: () => true },
+      images: { restore: () => {}, sweep: async () => {}, ready: () => [] },
+      backend: new NullBackend(),
+      launcher: { close: async () => {} },
+    };
+  });
