@@ -1,0 +1,97 @@
+/** The stream COMMANDS at the server: what waits, by the filter that takes it, each in the order in which it was accepted. */
+import { tooLargeError } from '#adapters/commit-message.ts';
+import { HEADER, headerBytes } from '#adapters/commit-message.ts';
+import type { WireError } from '#bus/errors.ts';
+import { PORT_LIMITS } from './limits.ts';
+import { MessageIds } from './message-ids.ts';
+
+export type QueuedCommand = { readonly subject: string; readonly data: Uint8Array; readonly sequence: number };
+export type StoredCommand =
+  | { readonly kind: 'stored' | 'duplicate'; readonly sequence: number }
+  | { readonly kind: 'refused'; readonly error: WireError }
+  | { readonly kind: 'full' };
+
+/** `commands` in order of their sequence; those before `head` are done with. */
+type Waiting = { commands: QueuedCommand[]; head: number; readonly bySequence: Map<number, QueuedCommand> };
+
+export class CommandStore {
+  readonly #ids: MessageIds<number>;
+  readonly #maxPayloadBytes: number;
+  readonly #waiting = new Map<string, Waiting>();
+  #lastSequence = 0;
+  #size = 0;
+
+  constructor(options: { readonly duplicateWindowMs?: number; readonly maxPayloadBytes?: number; readonly lean?: boolean } = {}) {
+    this.#ids = new MessageIds(options.duplicateWindowMs ?? PORT_LIMITS.duplicateWindowMs, options.lean ?? false);
+    this.#maxPayloadBytes = options.maxPayloadBytes ?? PORT_LIMITS.maxPayloadBytes;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  sizeOf(filter: string): number {
+    return this.#waiting.get(filter)?.bySequence.size ?? 0;
+  }
+
+  add(nowMs: number, subject: string, messageId: string, data: Uint8Array): StoredCommand {
+    const bytes = data.byteLength + headerBytes({ [HEADER.messageId]: messageId });
+    if (bytes > this.#maxPayloadBytes) return { kind: 'refused', error: tooLargeError(subject, bytes, this.#maxPayloadBytes) };
+    const known = this.#ids.get(nowMs, messageId);
+    if (known !== undefined) return { kind: 'duplicate', sequence: known };
+    if (this.#size >= PORT_LIMITS.queuedCommands) return { kind: 'full' };
+    this.#lastSequence += 1;
+    this.#size += 1;
+    const command = { subject, data, sequence: this.#lastSequence };
+    const waiting = this.#of(filterOf(subject));
+    waiting.commands.push(command);
+    waiting.bySequence.set(command.sequence, command);
+    this.#ids.remember(nowMs, messageId, command.sequence);
+    return { kind: 'stored', sequence: command.sequence };
+  }
+
+  get(filter: string, sequence: number): QueuedCommand | undefined {
+    return this.#waiting.get(filter)?.bySequence.get(sequence);
+  }
+
+  /** The first one after a sequence. */
+  after(filter: string, sequence: number): QueuedCommand | undefined {
+    const waiting = this.#waiting.get(filter);
+    if (!waiting) return undefined;
+    const { commands, bySequence } = waiting;
+    let [low, high] = [waiting.head, commands.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((commands[middle] as QueuedCommand).sequence <= sequence) low = middle + 1;
+      else high = middle;
+    }
+    while (low < commands.length && !bySequence.has((commands[low] as QueuedCommand).sequence)) low += 1;
+    return commands[low];
+  }
+
+  remove(filter: string, sequence: number): void {
+    const waiting = this.#waiting.get(filter);
+    if (!waiting?.bySequence.delete(sequence)) return;
+    this.#size -= 1;
+    const { commands, bySequence } = waiting;
+    while (waiting.head < commands.length && !bySequence.has((commands[waiting.head] as QueuedCommand).sequence)) waiting.head += 1;
+    if (waiting.head * 2 <= commands.length) return;
+    waiting.commands = commands.slice(waiting.head);
+    waiting.head = 0;
+  }
+
+  #of(filter: string): Waiting {
+    let waiting = this.#waiting.get(filter);
+    if (!waiting) {
+      waiting = { commands: [], head: 0, bySequence: new Map() };
+      this.#waiting.set(filter, waiting);
+    }
+    return waiting;
+  }
+}
+
+/** The filter of the consumer that takes a subject: an Edge's commands share one, each lane has its own. */
+export const filterOf = (subject: string): string => {
+  const tokens = subject.split('.');
+  return tokens[2] === 'edge' ? [...tokens.slice(0, -1), '*'].join('.') : subject;
+};

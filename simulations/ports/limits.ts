@@ -1,0 +1,14 @@
+export const PORT_LIMITS = {
+  /** As the JetStream adapter sets it. A run at full scale may take less: the memory of ids is most of what a stream keeps. */
+  duplicateWindowMs: 120_000,
+  /** nats-server's default `max_payload`. */
+  maxPayloadBytes: 1_048_576,
+  /** As the JetStream adapter waits for the server's answer. */
+  answerMs: 5_000,
+  ackWaitMs: 30_000,
+  queuedCommands: 1_000_000,
+  /** What a handler failed on comes back after this. */
+  failedHandlerRetryMs: 1_000,
+  /** Message ids past their window are dropped in batches of this many. */
+  forgottenIdsPerSweep: 4_096,
+} as const;
