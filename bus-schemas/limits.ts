@@ -35,7 +35,7 @@ export const SPEC_LIMITS = {
   envEntries: 256,
   envBytes: 32_768,
   pathBytes: 4_095,
-  /** Linux: a single argument must stay below 131,072 bytes with its terminator. */
+  /** Linux: a single argument and its terminator are at most 131,072 bytes. */
   argumentBytes: 131_071,
   argumentCount: 4_096,
   memoryMiBMin: 4,

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { bytesOfText, textOfBytes } from './byte-path.ts';
+import { byteLengthOf, bytesOfText, textOfBytes, wireBytesOf } from './byte-path.ts';
 
 /** Bytes in which valid and broken sequences lie side by side. */
 const names = fc
@@ -53,6 +53,17 @@ describe('names between bytes and text', () => {
   ])('%s', (_, bytes, text) => {
     expect(textOfBytes(Uint8Array.from(bytes))).toBe(text);
     expect([...(bytesOfText(text) ?? [])]).toEqual(bytes);
+  });
+
+  test('lengths and wire bytes are those of the bytes', () => {
+    fc.assert(
+      fc.property(names, (bytes) => {
+        const text = textOfBytes(bytes);
+        expect(byteLengthOf(text)).toBe(bytes.byteLength);
+        expect(Buffer.from(wireBytesOf(text) ?? []).equals(bytes)).toBe(true);
+      }),
+    );
+    expect([byteLengthOf('a\ud800'), wireBytesOf('a\ud800')]).toEqual([Number.NaN, undefined]);
   });
 
   test.each(['\ud800', '\udc7f', 'a\udfff', '\udce2\udc82\udcac'])('%j stands for no bytes', (text) => {

@@ -1,7 +1,7 @@
 /**
  * File names are bytes; JSON holds text. Between the two, every byte that is not part of valid UTF-8 stands as one lone
  * surrogate U+DC80…U+DCFF (byte + 0xDC00), as Python's `surrogateescape` has it. Ordinary names read as they are, every name
- * survives the way there and back, and a name that a listing gave can be used in the next call.
+ * survives the way there and back, and a name that a listing gave can be used in the next call, or as an argument of a command.
  */
 const ESCAPE = 0xdc00;
 /** With the `u` flag pairs are one character each: what is left of the range stands alone. */
@@ -42,6 +42,12 @@ export const bytesOfText = (text: string): Uint8Array | undefined => {
   const bytes = ESCAPED.test(text) ? unescaped(text) : LONE.test(text) ? undefined : Buffer.from(text, 'utf8');
   return bytes && textOfBytes(bytes) === text ? bytes : undefined;
 };
+
+/** As `bytesOfText`, without the check where ordinary text needs none: for many and long texts. */
+export const wireBytesOf = (text: string): Uint8Array | undefined => (LONE.test(text) ? bytesOfText(text) : Buffer.from(text, 'utf8'));
+
+/** How many bytes a text stands for, or NaN when it stands for none. */
+export const byteLengthOf = (text: string): number => (LONE.test(text) ? (bytesOfText(text)?.byteLength ?? Number.NaN) : Buffer.byteLength(text));
 
 const unescaped = (text: string): Uint8Array | undefined => {
   const parts: Uint8Array[] = [];

@@ -86,7 +86,7 @@ export const FileStream = z.discriminatedUnion('what', [
   z.strictObject({ what: z.literal('watch'), path: FilePath, recursive: z.boolean().default(false) }),
   /** Replaces a file at `fileCommit`, as a whole. `mode` absent: the old file's, 0644 for a new one. */
   z.strictObject({ what: z.literal('write'), path: FilePath, mode: mode.optional(), parents: z.boolean().default(false), sparse: z.boolean().default(false) }),
-  /** Adds to the end of a file as it comes. */
+  /** Adds to the end of a file as it comes; when that fails (a full disk, say) all of it is taken back, unless others have appended meanwhile. */
   z.strictObject({ what: z.literal('append'), path: FilePath, mode: mode.optional(), parents: z.boolean().default(false) }),
   /** Unpacks an archive into a directory, made when it is missing. Stops at the first entry that cannot be right. */
   z.strictObject({ what: z.literal('unpack'), path: FilePath, owners: z.boolean().default(true) }),

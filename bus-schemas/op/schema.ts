@@ -8,6 +8,7 @@ import { ClientKey, ExecId } from '../ids.ts';
 import { EXEC_LIMITS, SPEC_LIMITS, WIRE_LIMITS } from '../limits.ts';
 import { Env, GuestPath, InitUser } from '../sandbox/spec.ts';
 import { DurationMs, TimestampMs } from '../units.ts';
+import { byteLengthOf } from './byte-path.ts';
 import { FILE_OPS } from './files.ts';
 import { PORT_OPS } from './ports.ts';
 
@@ -15,7 +16,8 @@ const v = z.literal(1);
 const argument = z
   .string()
   .refine((s) => !s.includes('\0'), 'an argument may not contain NUL')
-  .refine((s) => Buffer.byteLength(s) < SPEC_LIMITS.argumentBytes, `an argument holds less than ${SPEC_LIMITS.argumentBytes} bytes; use a file or stdin`);
+  .refine((s) => !Number.isNaN(byteLengthOf(s)), 'an argument is text, with bytes that are no UTF-8 as lone surrogates U+DC80 to U+DCFF')
+  .refine((s) => !(byteLengthOf(s) > SPEC_LIMITS.argumentBytes), `an argument holds at most ${SPEC_LIMITS.argumentBytes} bytes; use a file or stdin`);
 const waitMs = z.number().int().min(0).max(EXEC_LIMITS.longPollMs).default(EXEC_LIMITS.longPollMs);
 
 export const OutputStream = z.enum(['stdout', 'stderr']);
@@ -98,7 +100,11 @@ const EXEC_OPS = {
       v,
       key: ClientKey,
       /** Exactly one of argv and shell. */
-      argv: z.array(argument).min(1).max(SPEC_LIMITS.argumentCount).optional(),
+      argv: z
+        .array(argument)
+        .min(1, 'a command needs at least the name of a program')
+        .max(SPEC_LIMITS.argumentCount, `at most ${SPEC_LIMITS.argumentCount} arguments; use a file or stdin, with xargs for instance`)
+        .optional(),
       shell: argument.optional(),
       env: Env.default({}),
       cwd: GuestPath.optional(),

@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import { ImageName, JobId, LayerDigest, SnapshotId } from '../ids.ts';
 import { EXEC_LIMITS, SPEC_LIMITS } from '../limits.ts';
+import { byteLengthOf } from '../op/byte-path.ts';
 import { CpuMillis, DurationMs, MiB } from '../units.ts';
 
 export const Backend = z.enum(['container', 'microvm', 'vm', 'fncall']);
@@ -26,11 +27,14 @@ export type Labels = z.infer<typeof Labels>;
 export const Env = z
   .record(
     z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'not a name of an environment variable'),
-    z.string().refine((s) => !s.includes('\0'), 'NUL in a value'),
+    z
+      .string()
+      .refine((s) => !s.includes('\0'), 'NUL in a value')
+      .refine((s) => !Number.isNaN(byteLengthOf(s)), 'a value is text, with bytes that are no UTF-8 as lone surrogates U+DC80 to U+DCFF'),
   )
   .refine((e) => Object.keys(e).length <= SPEC_LIMITS.envEntries, `at most ${SPEC_LIMITS.envEntries} variables`)
   .refine(
-    (e) => Object.entries(e).reduce((n, [k, v]) => n + Buffer.byteLength(k) + Buffer.byteLength(v) + 2, 0) <= SPEC_LIMITS.envBytes,
+    (e) => Object.entries(e).reduce((n, [k, v]) => n + Buffer.byteLength(k) + byteLengthOf(v) + 2, 0) <= SPEC_LIMITS.envBytes,
     `variables hold at most ${SPEC_LIMITS.envBytes} bytes together`,
   );
 export type Env = z.infer<typeof Env>;
@@ -44,7 +48,7 @@ export const InitUser = noControl('user')
 export const GuestPath = noControl('path')
   .min(1)
   .regex(/^\//, 'a path must be absolute')
-  .refine((s) => Buffer.byteLength(s) <= SPEC_LIMITS.pathBytes, 'path too long');
+  .refine((s) => byteLengthOf(s) <= SPEC_LIMITS.pathBytes, `a path is text whose bytes are known, at most ${SPEC_LIMITS.pathBytes} of them`);
 
 const limitFields = {
   memoryMiB: MiB.min(SPEC_LIMITS.memoryMiBMin).max(SPEC_LIMITS.memoryMiBMax),

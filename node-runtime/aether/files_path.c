@@ -68,6 +68,10 @@ int place_follow(const char *path, struct place *out)
 {
 	char target[PATH_BYTES];
 	struct stat status;
+	size_t length = strlen(path);
+	out->directory = -1;
+	if (length > 0 && path[length - 1] == '/')
+		return fail_with(EISDIR); /* what open(2) says to whoever would make such a file */
 	if (place_find(path, out) < 0)
 		return -1;
 	for (int links = 0; links < LINKS_MAX; links++) {

@@ -12,16 +12,17 @@ void sparse_begin(struct sparse_writer *writer, int fd, int sparse)
 	*writer = (struct sparse_writer){.fd = fd, .sparse = sparse};
 }
 
-static int write_all(int fd, const uint8_t *bytes, size_t length)
+static int write_all(struct sparse_writer *writer, const uint8_t *bytes, size_t length)
 {
 	while (length > 0) {
-		ssize_t written = write(fd, bytes, length);
+		ssize_t written = write(writer->fd, bytes, length);
 		if (written < 0 && errno == EINTR)
 			continue;
 		if (written <= 0) {
 			errno = written == 0 ? EIO : errno;
 			return -1;
 		}
+		writer->written += (uint64_t)written;
 		bytes += written;
 		length -= (size_t)written;
 	}
@@ -45,7 +46,7 @@ static int put(struct sparse_writer *writer, const uint8_t *bytes, size_t length
 		return -1;
 	writer->hole = 0;
 	writer->size += length;
-	return write_all(writer->fd, bytes, length);
+	return write_all(writer, bytes, length);
 }
 
 /* Bytes up to the next whole block, or all. */

@@ -11,6 +11,7 @@ struct sparse_writer {
 	int sparse;
 	uint64_t size; /* bytes given so far */
 	int hole;      /* the last of them were left out */
+	uint64_t written; /* bytes that the kernel took, also of a write that failed in the middle */
 };
 
 /* `sparse`: blocks of zeros become holes; only for a file that is new. */

@@ -17,19 +17,20 @@
 
 enum { MODE_NEW = 0644, MODE_KEEP = 1 << 16 };
 
-/* 0, or -1 with errno; 1 when the connection broke first. */
-static int receive_into(int fd, struct upload *upload, int sparse)
+/* 0, or -1 with errno; 1 when the connection broke first. *written: what the kernel took, in any case. */
+static int receive_into(int fd, struct upload *upload, int sparse, uint64_t *written)
 {
 	struct sparse_writer writer;
 	const uint8_t *bytes;
 	size_t length;
+	int failed = 0;
 	sparse_begin(&writer, fd, sparse);
-	while ((length = upload_next(upload, SIZE_MAX, &bytes)) > 0)
-		if (sparse_write(&writer, bytes, length) < 0)
-			return -1;
-	if (upload->broken != CHANNEL_OK)
-		return 1;
-	return sparse_end(&writer);
+	while (!failed && (length = upload_next(upload, SIZE_MAX, &bytes)) > 0)
+		failed = sparse_write(&writer, bytes, length) < 0;
+	*written = writer.written;
+	if (failed)
+		return -1;
+	return upload->broken != CHANNEL_OK ? 1 : sparse_end(&writer);
 }
 
 /* What will be replaced; a mode of 0 says that nothing is there. 0, or -1 with errno and the reason. */
@@ -102,13 +103,14 @@ static enum channel_result write_to(const struct channel_frame *frame, const str
 	struct stat old, written;
 	enum file_reason reason;
 	int sparse = request_flag(frame, "sparse");
+	uint64_t taken;
 	upload_begin(&upload);
 	if (look_at_old(place, &old, &reason) < 0)
 		return upload_fail(&upload, reason, errno, NULL);
 	if (temp_make(&temp, place->directory) < 0)
 		return upload_fail(&upload, REASON_ERRNO, errno, NULL);
 	enum channel_result result;
-	int received = receive_into(temp.fd, &upload, sparse);
+	int received = receive_into(temp.fd, &upload, sparse, &taken);
 	if (received > 0)
 		result = upload.broken;
 	else if (received < 0 || put_in_place(&temp, place, &old, mode, &written) < 0)
@@ -165,22 +167,40 @@ static int open_end(const char *path, mode_t mode, int *fd, enum file_reason *re
 	return *fd < 0 ? -1 : 0;
 }
 
-/* What was appended before an error stays, as with any program that appends. */
+/* Of an append that failed nothing is left, unless somebody else has appended meanwhile: theirs must not go with it. */
+static void take_back(int fd, off_t old_size, uint64_t written)
+{
+	struct stat status;
+	if (fstat(fd, &status) < 0 || status.st_size != old_size + (off_t)written)
+		return;
+	int result = ftruncate(fd, old_size);
+	(void)result; /* the error that led here is the one to tell */
+}
+
+/* What came before a broken connection stays, as of any program that appends and is ended. */
 enum channel_result files_append(const struct channel_frame *frame)
 {
 	const char *path = request_text(frame, "path");
 	mode_t mode;
 	enum file_reason reason;
 	struct upload upload;
-	struct stat status;
+	struct stat status = {0};
 	int fd;
 	if (!path || request_mode(frame, MODE_NEW, &mode) < 0)
 		return CHANNEL_MALFORMED;
 	upload_begin(&upload);
 	if (request_flag(frame, "parents") && access(path, F_OK) < 0 && errno == ENOENT)
 		(void)make_parents(path); /* opening says what was wrong */
+	uint64_t written = 0;
 	int opened = open_end(path, mode, &fd, &reason);
-	int received = opened < 0 ? -1 : receive_into(fd, &upload, 0);
+	if (opened == 0 && fstat(fd, &status) < 0)
+		opened = -1;
+	off_t old_size = status.st_size;
+	int received = opened < 0 ? -1 : receive_into(fd, &upload, 0, &written);
+	int problem = errno;
+	if (opened == 0 && received < 0)
+		take_back(fd, old_size, written);
+	errno = problem;
 	enum channel_result result;
 	if (received > 0)
 		result = upload.broken;

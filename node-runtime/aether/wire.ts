@@ -6,6 +6,7 @@
  */
 import { ExecId } from '#bus/ids.ts';
 import { DsecError } from '#bus/errors.ts';
+import { wireBytesOf } from '#bus/op/byte-path.ts';
 import { AETHER_LIMITS } from './limits.ts';
 
 export const HEADER_BYTES = 16;
@@ -181,9 +182,9 @@ const encodePairs = (pairs: Iterable<readonly [string, string | number]>): strin
 
 /** A request frame. `tail`: bytes after the pairs, with the empty string between them that START and STDIN have. */
 export const encodeRequest = (type: number, id: number, pairs: Iterable<readonly [string, string | number]>, tail?: Uint8Array): Buffer => {
-  const text = encodePairs(pairs) + (tail === undefined ? '' : '\0');
-  const textBytes = Buffer.byteLength(text);
-  const bodyBytes = textBytes + (tail?.byteLength ?? 0);
+  const text = wireBytesOf(encodePairs(pairs) + (tail === undefined ? '' : '\0'));
+  if (!text) throw DsecError.of('INVALID_ARGUMENT', 'a lone surrogate stands for no byte; give bytes that are no UTF-8 as U+DC80 to U+DCFF');
+  const bodyBytes = text.byteLength + (tail?.byteLength ?? 0);
   if (bodyBytes > AETHER_LIMITS.frameBodyBytes) {
     throw DsecError.of(
       'PAYLOAD_TOO_LARGE',
@@ -196,7 +197,7 @@ export const encodeRequest = (type: number, id: number, pairs: Iterable<readonly
   frame.writeUInt16LE(0, 6);
   frame.writeUInt32LE(id % 2 ** 32, 8);
   frame.writeUInt32LE(Math.floor(id / 2 ** 32), 12);
-  frame.write(text, HEADER_BYTES, 'utf8');
-  if (tail !== undefined) frame.set(tail, HEADER_BYTES + textBytes);
+  frame.set(text, HEADER_BYTES);
+  if (tail !== undefined) frame.set(tail, HEADER_BYTES + text.byteLength);
   return frame;
 };

@@ -102,6 +102,12 @@ describe('encodeRequest', () => {
     expect(bytes.toString('utf8', HEADER_BYTES)).toBe(`exec=${EXEC_ID}\0offset=7\0\0é`);
   });
 
+  test('bytes that are no UTF-8 arrive as they are; what stands for no byte is refused', () => {
+    const bytes = encodeRequest(REQUEST.start, 1, [['arg', 'é\udcff']]);
+    expect(bytes.toString('latin1', HEADER_BYTES)).toBe('arg=\u00c3\u00a9\u00ff\0');
+    expect(() => encodeRequest(REQUEST.start, 1, [['arg', '\ud800']])).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }));
+  });
+
   test('a NUL would add a pair: refused', () => {
     expect(() => encodeRequest(REQUEST.start, 1, [['arg', 'a\0user=root']])).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }));
   });

@@ -9,9 +9,11 @@ import { registerImageCommands } from '../images/cli.ts';
 import { liveLayers } from '../roles/live-layers.ts';
 import { registerServerCommands } from '../roles/up/command.ts';
 import { PLATFORM_VERSION } from '../version.ts';
+import { ownArguments } from './arguments.ts';
 
-/** Commands that work on this node's files without a running platform; DSEC_DATA_DIR and DSEC_LAYERS_DIR say where. */
-const nodeConfig = () => loadConfig({ file: process.env.DSEC_CONFIG, env: process.env });
+/** Commands that work on this node's files without a running platform: --data-dir, DSEC_DATA_DIR and DSEC_LAYERS_DIR say where. */
+let flags: { readonly dataDir?: string } = {};
+const nodeConfig = () => loadConfig({ file: process.env.DSEC_CONFIG, env: process.env, flags });
 
 const program = new Command('dsec')
   .description('DSec: isolated, stateful sandboxes for training and evaluating agents')
@@ -21,8 +23,13 @@ const program = new Command('dsec')
 registerServerCommands(program, { hands: (connection) => new EpisodeHands(connection) });
 registerDoctorCommand(program);
 registerImageCommands(program, { layersDir: () => pathsOf(nodeConfig()).layers, liveLayers: () => liveLayers(nodeConfig()) });
+for (const command of program.commands.find((each) => each.name() === 'image')?.commands ?? [])
+  command.option('--data-dir <dir>', "the platform's data directory (default: $DSEC_DATA_DIR, else /var/lib/dsec)").hook('preAction', () => {
+    const { dataDir } = command.opts<{ dataDir?: string }>();
+    if (dataDir !== undefined) flags = { dataDir };
+  });
 registerClientCommands(program);
 
-program.parseAsync().catch(async (thrown: unknown) => {
+program.parseAsync(ownArguments(), { from: 'user' }).catch(async (thrown: unknown) => {
   process.exitCode = await report(thrown);
 });

@@ -3,7 +3,8 @@ import { createHash, randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { forgeTar } from '#runtime/images/testing/forge-tar.ts';
 import type { Sandbox } from '#sdk/mod.ts';
-import { type FilesStand, inside, refusal, startFilesStand } from '#test/helpers/files.ts';
+import { type FilesStand, inside, startFilesStand } from '#test/helpers/files.ts';
+import { refusal } from '#test/helpers/refusal.ts';
 
 let stand: FilesStand;
 let box: Sandbox;

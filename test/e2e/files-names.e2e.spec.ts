@@ -1,7 +1,8 @@
 /** Names are bytes, paths are the sandbox's own, refusals have types: the calls that are about one name. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type DsecError, type FileCallOptions, pathBytes, type Sandbox } from '#sdk/mod.ts';
-import { type FilesStand, inside, refusal, startFilesStand } from '#test/helpers/files.ts';
+import { type FilesStand, inside, startFilesStand } from '#test/helpers/files.ts';
+import { refusal } from '#test/helpers/refusal.ts';
 
 let stand: FilesStand;
 let box: Sandbox;
@@ -105,6 +106,14 @@ describe('making, moving, removing', () => {
     await box.files.write('/w/a/file', 'x');
     expect((await refusal(box.files.mkdir('/w/a/file', { parents: true }))).code).toBe('FILE_EXISTS');
     expect((await refusal(box.files.mkdir('/w/a/file/d', { parents: true }))).code).toBe('NOT_A_DIRECTORY');
+  });
+
+  test('a name that only a directory can have; nothing asked of what is not there', async () => {
+    expect((await refusal(box.files.write('/w/new/', 'x'))).code).toBe('IS_A_DIRECTORY');
+    expect((await refusal(box.files.write('/', 'x'))).code).toBe('IS_A_DIRECTORY');
+    expect((await refusal(box.files.read('/etc/passwd/'))).code).toBe('NOT_A_DIRECTORY');
+    expect((await refusal(box.files.read('/w/nothing', { limit: 0 }))).code).toBe('FILE_NOT_FOUND');
+    expect(await box.files.read('/etc/passwd', { limit: 0 })).toHaveLength(0);
   });
 
   test('a move replaces, or does not when told so', async () => {

@@ -7,7 +7,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Omission } from '#bus/op/files.ts';
 import { type ForgedEntry, forgeTar } from '#runtime/images/testing/forge-tar.ts';
 import type { Sandbox } from '#sdk/mod.ts';
-import { type FilesStand, inside, refusal, startFilesStand } from '#test/helpers/files.ts';
+import { type FilesStand, inside, startFilesStand } from '#test/helpers/files.ts';
+import { refusal } from '#test/helpers/refusal.ts';
 
 let stand: FilesStand;
 let box: Sandbox;

@@ -2,7 +2,8 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { FileEvent, FileWatch, Sandbox } from '#sdk/mod.ts';
-import { type FilesStand, inside, refusal, startFilesStand } from '#test/helpers/files.ts';
+import { type FilesStand, inside, startFilesStand } from '#test/helpers/files.ts';
+import { refusal } from '#test/helpers/refusal.ts';
 
 let stand: FilesStand;
 let box: Sandbox;

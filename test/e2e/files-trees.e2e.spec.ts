@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type ForgedEntry, forgeTar } from '#runtime/images/testing/forge-tar.ts';
 import type { Sandbox } from '#sdk/mod.ts';
-import { type FilesStand, inside, MANIFEST, refusal, startFilesStand } from '#test/helpers/files.ts';
+import { type FilesStand, inside, MANIFEST, startFilesStand } from '#test/helpers/files.ts';
+import { refusal } from '#test/helpers/refusal.ts';
 
 let stand: FilesStand;
 let box: Sandbox;

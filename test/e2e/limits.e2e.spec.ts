@@ -1,7 +1,8 @@
 /** Limits as their users meet them: full disks, fork bombs, too much memory, and what programs inside are told. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { connect, type DsecClient, DsecError, type Sandbox } from '#sdk/mod.ts';
+import { connect, type DsecClient, type DsecError, type Sandbox } from '#sdk/mod.ts';
 import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
+import { refusal } from '#test/helpers/refusal.ts';
 
 let host: TestPlatform;
 let dsec: DsecClient;
@@ -17,15 +18,6 @@ afterAll(async () => {
   await host?.close();
 });
 
-const refusal = async (work: Promise<unknown>): Promise<DsecError> => {
-  const outcome = await work.then(
-    () => undefined,
-    (thrown: unknown) => thrown,
-  );
-  expect(outcome).toBeInstanceOf(DsecError);
-  return outcome as DsecError;
-};
-
 describe('disk (a full sandbox is the sandbox’s own problem)', () => {
   test('ENOSPC inside at the limit; commands, their output and the neighbour go on; room comes back', async () => {
     await using box = await dsec.runContainer({ image: 'small', memoryLimitMb: 256, diskLimitMb: 128 });
@@ -34,7 +26,9 @@ describe('disk (a full sandbox is the sandbox’s own problem)', () => {
     expect(await box.runShell('echo hi; echo more >&2')).toMatchObject({ exitCode: 0, stdout: 'hi\n', stderr: 'more\n' });
     const long = await box.exec(['seq', '1', '200000']);
     expect([long.stdoutTotalBytes, long.stdoutTruncated]).toEqual([1_288_895, false]);
-    expect((await box.runShell('cat /w/cfg; echo new > /w/other; cat /w/cfg')).stdout).toBe('OLDOLD');
+    for (const write of [box.files.write('/w/cfg', Buffer.alloc(100_000)), box.files.append('/w/cfg', Buffer.alloc(100_000))])
+      expect(await refusal(write)).toMatchObject({ code: 'NO_SPACE', outcome: 'not_applied' });
+    expect(await box.files.readText('/w/cfg')).toBe('OLD');
     expect((await neighbour.runShell('dd if=/dev/zero of=/w/f bs=1M count=100 2>/dev/null; wc -c < /w/f; rm /w/f')).stdout).toBe(`${100 * 2 ** 20}\n`);
     expect((await box.runShell('rm /w/fill; echo ok > /w/after; cat /w/after')).stdout).toBe('ok\n');
   });

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { projectRoot } from '#runtime/project-root.ts';
 import { connect, type DsecClient, type DsecError, type Sandbox, type SandboxChange, type SandboxState } from '#sdk/mod.ts';
 import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
+import { refusal } from '#test/helpers/refusal.ts';
 
 const PROGRAM = join(projectRoot(), 'build/dsec.mjs');
 
@@ -31,11 +32,6 @@ const end = async (sandbox: Sandbox): Promise<SandboxState> => {
     if (['stopped', 'failed'].includes(String(commit.state['status']))) return commit.state as unknown as SandboxState;
   throw new Error('its history is over, and it is not');
 };
-const refusal = async (work: Promise<unknown>): Promise<DsecError> =>
-  work.then(
-    () => expect.unreachable('it was accepted'),
-    (thrown: unknown) => thrown as DsecError,
-  );
 const SLACK_MS = 2_000;
 
 describe.concurrent('the end of a life', () => {

@@ -1,7 +1,8 @@
 /** The spine as its users see it: SDK against a whole platform on this machine. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { connect, type DsecClient, DsecError, type Sandbox } from '#sdk/mod.ts';
+import { connect, type DsecClient, type Sandbox } from '#sdk/mod.ts';
 import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
+import { refusal } from '#test/helpers/refusal.ts';
 
 let host: TestPlatform;
 let dsec: DsecClient;
@@ -16,15 +17,6 @@ afterAll(async () => {
   await dsec?.close();
   await host?.close();
 });
-
-const refusal = async (work: Promise<unknown>): Promise<DsecError> => {
-  const outcome = await work.then(
-    () => undefined,
-    (thrown: unknown) => thrown,
-  );
-  expect(outcome).toBeInstanceOf(DsecError);
-  return outcome as DsecError;
-};
 
 describe('the session of the paper', () => {
   test('runs a shell command and keeps state between commands', async () => {

@@ -1,6 +1,6 @@
-/** What tests of files share: a platform with one sandbox, and the shape of a refusal. */
+/** What tests of files share: a platform with one sandbox, and what a tree is compared by. */
 import { expect } from 'vitest';
-import { connect, type DsecClient, DsecError, type RunOptions, type Sandbox } from '#sdk/mod.ts';
+import { connect, type DsecClient, type RunOptions, type Sandbox } from '#sdk/mod.ts';
 import { startTestPlatform, type TestPlatform } from './platform.ts';
 
 export type FilesStand = { readonly host: TestPlatform; readonly dsec: DsecClient; readonly box: Sandbox; close(): Promise<void> };
@@ -18,16 +18,6 @@ export const startFilesStand = async (options: Partial<RunOptions> = {}): Promis
       await host.close();
     },
   };
-};
-
-/** The typed error that this ends with. */
-export const refusal = async (work: Promise<unknown>): Promise<DsecError> => {
-  const thrown = await work.then(
-    () => undefined,
-    (error: unknown) => error,
-  );
-  expect(thrown).toBeInstanceOf(DsecError);
-  return thrown as DsecError;
 };
 
 /** One line for each thing below a directory: everything that a copy may lose, by busybox, which sandbox and host both have. */

@@ -12,7 +12,7 @@ import type { OpParsed, OpRequest, OpResponse } from '#bus/op/schema.ts';
 import { FILES_LIMITS } from '#runtime/files/limits.ts';
 import { FileService } from '#runtime/files/service.ts';
 import { SessionBudget } from '#runtime/files/sessions.ts';
-import { refusal } from '#test/helpers/files.ts';
+import { refusal } from '#test/helpers/refusal.ts';
 import { type Stand, startAether } from './aether-stand.ts';
 import { ChronusUnderTest } from './chronus-under-test.ts';
 
