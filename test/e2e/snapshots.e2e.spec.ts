@@ -5,7 +5,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { buildLayer } from '#runtime/images/mod.ts';
 import { connect, type DsecClient, type Sandbox } from '#sdk/mod.ts';
 import { copyProgram } from '#test/helpers/dynamic-programs.ts';
-import { inside, refusal } from '#test/helpers/files.ts';
+import { inside } from '#test/helpers/files.ts';
+import { refusal } from '#test/helpers/refusal.ts';
 import { makeBusyboxRoot, startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
 import { execFileSync } from 'node:child_process';
 
