@@ -144,6 +144,8 @@ export const API_LIMITS = {
   rolloutsPerPage: 2_000,
   /** Specs of up to a few kilobytes each travel together. */
   rolloutsPerCall: 100,
+  /** Sandboxes of one command to many: as many as a packed create has; each answer has some 200 bytes. */
+  manyPerPage: 256,
 } as const;
 
 export const ROLLOUT_LIMITS = {

@@ -9,6 +9,7 @@ import type { Command } from './exec/command.ts';
 import type { Group } from './group.ts';
 import { SDK_LIMITS } from './limits.ts';
 import type { RunOptions, WaitOptions } from './run-options.ts';
+import { type Chosen, type ManyOptions, type ManyResult, toMany } from './many.ts';
 import { Sandbox } from './sandbox.ts';
 import { Session } from './session.ts';
 import { listSnapshots } from './snapshot.ts';
@@ -102,6 +103,19 @@ export class DsecClient {
   /** Every change of the project's sandboxes from now on, each once; begins with those that are there. */
   watch(options: WatchOptions = {}): AsyncGenerator<SandboxChange> {
     return watchSandboxes(this.#session, options);
+  }
+
+  /**
+   * Pauses a whole set and tells of each when it rests, or why it does not: `for await (const { id, error } of dsec.pauseMany({ labels: { job } }))`.
+   * Without labels, `{ labels: {} }`: every sandbox of the project that runs.
+   */
+  pauseMany(chosen: Chosen, options: ManyOptions = {}): AsyncGenerator<ManyResult> {
+    return toMany(this.#session, 'pauseMany', chosen, options);
+  }
+
+  /** Lets a whole set go on, as `pauseMany`; of those with the labels, the ones that are paused or on the way to it. */
+  resumeMany(chosen: Chosen, options: ManyOptions = {}): AsyncGenerator<ManyResult> {
+    return toMany(this.#session, 'resumeMany', chosen, options);
   }
 
   /** The project's snapshots in the order of their ids, or those of one sandbox. */

@@ -49,6 +49,8 @@ export const SDK_LIMITS = {
   exactSubscriptions: 8,
   /** Chunks of a group that are asked for at one time. */
   chunksAsked: 8,
+  /** Thousands that are paused at once wait for each other's memory to be given back. */
+  manyTimeoutMs: 300_000,
   /** Life-cycle commands of a group under way at one time. */
   groupCommandsInFlight: 64,
 

@@ -9,6 +9,7 @@ export type { SandboxChange, WatchOptions } from './watch.ts';
 export type { RunOptions, WaitOptions } from './run-options.ts';
 export type { GroupOptions } from './create/run.ts';
 export { Group, type GroupItem, type GroupProgress } from './group.ts';
+export type { Chosen, ManyOptions, ManyResult } from './many.ts';
 export { Sandbox, type ShellOptions } from './sandbox.ts';
 export type { Snapshot, SnapshotOptions } from './snapshot.ts';
 export type { SnapshotFacts, SnapshotView } from '#bus/sandbox/snapshot.ts';

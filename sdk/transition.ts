@@ -153,7 +153,7 @@ class GoalFollower {
   }
 }
 
-const endedError = (state: SandboxState): DsecError =>
+export const endedError = (state: SandboxState): DsecError =>
   state.failure
     ? new DsecError(state.failure)
     : DsecError.of('SANDBOX_ENDED', `sandbox ${state.id} is stopped (${state.stopReason ?? 'requested'})`, { details: { sandboxId: state.id } });

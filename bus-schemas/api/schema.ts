@@ -4,7 +4,9 @@
  */
 import { z } from 'zod';
 import { WireError } from '../errors.ts';
+import { Decision } from './decision.ts';
 import { JOB_API } from './jobs.ts';
+import { MANY_API } from './many.ts';
 import { Commit } from '../envelope.ts';
 import { ClientKey, RequestId, SandboxId, Shard, SnapshotId } from '../ids.ts';
 import { SNAPSHOT_LIMITS, WIRE_LIMITS } from '../limits.ts';
@@ -14,6 +16,8 @@ import { ScrubRules, SnapshotView } from '../sandbox/snapshot.ts';
 import { SandboxRequest } from '../sandbox/spec.ts';
 import { SandboxState, SandboxStatus } from '../sandbox/state.ts';
 import { DurationMs, TimestampMs } from '../units.ts';
+
+export { Decision, GrantedLives } from './decision.ts';
 
 const v = z.literal(1);
 
@@ -26,29 +30,6 @@ export const SandboxView = z.object({
   lost: z.boolean().default(false),
 });
 export type SandboxView = z.infer<typeof SandboxView>;
-
-/** `idleDeadlineAt` is a floor: activity after it was granted moves the end further. */
-export const GrantedLives = z.object({
-  version: z.number().int().nonnegative(),
-  totalDeadlineAt: TimestampMs,
-  runningMs: DurationMs.nullable(),
-  runningDeadlineAt: TimestampMs.nullable(),
-  idleMs: DurationMs.nullable(),
-  idleDeadlineAt: TimestampMs.nullable(),
-  idlePauseMs: DurationMs.nullable().default(null),
-  idlePauseDeadlineAt: TimestampMs.nullable().default(null),
-});
-export type GrantedLives = z.infer<typeof GrantedLives>;
-
-/** A life-cycle command's answer. `pending`: stored for the Edge, which has not decided yet; the command will not be lost. */
-export const Decision = z.object({
-  decision: z.enum(['accepted', 'ignored', 'pending']),
-  reason: z.string().optional(),
-  version: z.number().int().optional(),
-  /** The lives that hold after the decision, where it was about lives: what was granted, in absolute time. */
-  lives: GrantedLives.optional(),
-});
-export type Decision = z.infer<typeof Decision>;
 
 const one = z.strictObject({ v, id: SandboxId });
 const key = ClientKey.optional();
@@ -135,6 +116,7 @@ export const API = {
     request: one.extend({ afterVersion: z.number().int().nonnegative().default(0), limit: z.number().int().min(1).max(500).default(100) }),
     response: z.object({ commits: z.array(Commit.extend({ streamSequence: z.number().int() })), more: z.boolean() }),
   },
+  ...MANY_API,
   ...JOB_API,
 } as const satisfies Record<string, { request: z.ZodType; response: z.ZodType }>;
 

@@ -572,6 +572,16 @@ export const SAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>>
     'pause.response': { decision: 'pending' },
     'resume.request': one,
     'resume.response': decision,
+    'pauseMany.request': { v: 1, key: 'nightly', ids: [sandboxId] },
+    'pauseMany.response': {
+      items: [
+        { id: sandboxId, decision },
+        { id: sandboxId, error },
+      ],
+      next: null,
+    },
+    'resumeMany.request': { v: 1, labels: { job: 'nightly' }, after: sandboxId, limit: 10, atLeast: { 0: 9 } },
+    'resumeMany.response': { items: [], next: sandboxId },
     'snapshot.request': { ...one, snapshotId: 'after-setup' },
     'snapshot.response': decision,
     'snapshots.request': { v: 1, sandboxId },

@@ -6,6 +6,7 @@ import { registerExec, registerLogs, registerPs } from './commands/exec.ts';
 import { registerLifecycle } from './commands/lifecycle.ts';
 import { registerExtend } from './commands/extend.ts';
 import { registerEvents, registerGet, registerLs } from './commands/look.ts';
+import { registerRest } from './commands/rest.ts';
 import { registerRun } from './commands/run.ts';
 import { registerWatch } from './commands/watch.ts';
 
@@ -25,6 +26,7 @@ export const registerClientCommands = (program: Command): void => {
   registerCat(program);
   registerListFiles(program);
   registerLifecycle(program);
+  registerRest(program);
   registerExtend(program);
   registerEvents(program);
   registerWatch(program);

@@ -130,6 +130,9 @@ export class FakePlatform {
         const later = (this.#logs.get(id) ?? []).filter(({ commit }) => commit.version > afterVersion);
         return { commits: later.slice(0, limit).map(({ commit, sequence }) => ({ ...commit, streamSequence: sequence })), more: later.length > limit };
       }
+      case 'pauseMany':
+      case 'resumeMany':
+        return this.#many(verb, request as ApiParsed<'pauseMany'>);
       default:
         return this.#lifecycle(verb, (request as { id: SandboxId }).id);
     }
@@ -212,6 +215,21 @@ export class FakePlatform {
       );
     }
     return { decision: 'accepted' };
+  }
+
+  #many(verb: 'pauseMany' | 'resumeMany', { ids, labels }: ApiParsed<'pauseMany'>): unknown {
+    const [status, step] = verb === 'pauseMany' ? (['running', 'pause'] as const) : (['paused', 'resume'] as const);
+    const isChosen = ({ status: now, spec }: SandboxState): boolean =>
+      now === status && Object.entries(labels ?? {}).every(([key, value]) => spec.labels[key] === value);
+    const chosen = ids ?? this.sandboxIds().filter((id) => isChosen(this.#last(id)?.commit.state as SandboxState));
+    const items = chosen.map((id) => {
+      try {
+        return { id, decision: this.#lifecycle(step, id) };
+      } catch (thrown) {
+        return { id, error: toWireError(thrown) };
+      }
+    });
+    return { items, next: null };
   }
 
   #list({ labels, statuses, after, limit }: ApiParsed<'list'>): unknown {

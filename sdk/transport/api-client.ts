@@ -23,6 +23,8 @@ const SLOW_VERBS: Partial<Record<ApiVerb, number>> = {
   snapshots: listTimeoutMs,
   deleteSnapshot: attemptTimeoutMs,
   extend: decisionTimeoutMs,
+  pauseMany: listTimeoutMs,
+  resumeMany: listTimeoutMs,
   listRollouts: listTimeoutMs,
   startRollouts: decisionTimeoutMs,
 };

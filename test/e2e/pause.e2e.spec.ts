@@ -2,14 +2,19 @@
  * Pause and resume, end to end: what rests gives its memory back, what comes back is as it was, and whoever needs the inside of a paused
  * sandbox resumes it by asking, once.
  */
+import { execFile } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { buildLayer } from '#runtime/images/mod.ts';
-import { connect, type DsecClient, type DsecError, type Sandbox, type SandboxState } from '#sdk/mod.ts';
+import { connect, type DsecClient, type DsecError, type ManyResult, type Sandbox, type SandboxState } from '#sdk/mod.ts';
+import { projectRoot } from '#runtime/project-root.ts';
 import { memoryHolder } from '#test/helpers/memory-holder.ts';
 import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
+
+const PROGRAM = join(projectRoot(), 'build/dsec.mjs');
 
 let host: TestPlatform;
 let dsec: DsecClient;
@@ -201,5 +206,55 @@ describe.concurrent('what does not go is said, and changes nothing', () => {
     await paused.pause();
     await paused.stop();
     expect(await Promise.all([pausing.refresh(), paused.refresh()])).toMatchObject([{ status: 'stopped' }, { status: 'stopped' }]);
+  });
+});
+
+describe('a whole set', () => {
+  const COUNT = 24;
+  const drained = async (results: AsyncIterable<ManyResult>): Promise<ManyResult[]> => {
+    const all: ManyResult[] = [];
+    for await (const result of results) all.push(result);
+    return all;
+  };
+
+  test('rests and goes on by its label, each told of, and one that cannot does not hold up the others', async () => {
+    const group = (await dsec.runContainers({ image: 'small', memoryLimitMb: 32, labels: { set: 'one' } }, { count: COUNT })).orThrow();
+    const ids = group.sandboxes.map(({ id }) => id).sort();
+    const other = await box({ labels: { set: 'other' } });
+    const paused = await drained(dsec.pauseMany({ labels: { set: 'one' } }));
+    expect(paused.map(({ id }) => id).sort()).toEqual(ids);
+    expect(paused.every(({ state, error }) => state?.status === 'paused' && !error)).toBe(true);
+    expect((await other.refresh()).status).toBe('running');
+    expect(await drained(dsec.pauseMany({ labels: { set: 'one' } }))).toEqual([]);
+    await group.sandboxes[0]?.stop();
+    const resumed = await drained(dsec.resumeMany({ ids }));
+    expect(resumed.filter(({ error }) => error).map(({ id, error }) => [id, error?.code])).toEqual([[group.sandboxes[0]?.id, 'SANDBOX_ENDED']]);
+    expect(resumed.filter(({ state }) => state?.status === 'running')).toHaveLength(COUNT - 1);
+    expect(await refusal(drained(dsec.pauseMany({ ids: ['nonsense'] })))).toMatchObject({ code: 'INVALID_ARGUMENT' });
+    await Promise.all([group.deleteAll(), other.delete()]);
+  });
+
+  test('by the command line: ids, counts, and an exit code of what failed', async () => {
+    const group = (await dsec.runContainers({ image: 'small', memoryLimitMb: 32, labels: { set: 'two' } }, { count: 3 })).orThrow();
+    const ids = group.sandboxes.map(({ id }) => id).sort();
+    const program = (...args: string[]) =>
+      promisify(execFile)(process.execPath, [PROGRAM, ...args, '--context', host.platform.contextFile]).then(
+        ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
+        (thrown: { code: number; stdout: string; stderr: string }) => thrown,
+      );
+    const paused = await program('pause', '--label', 'set=two');
+    expect([paused.code, paused.stdout.trim().split('\n').sort()]).toEqual([0, ids]);
+    expect(paused.stderr).toContain('3 paused, 0 failed');
+    expect((await program('ls', '--label', 'set=two')).stdout.match(/paused -\d+ MiB/g)).toHaveLength(3);
+    await group.sandboxes[1]?.stop();
+    const resumed = await program('resume', '--json', ...ids);
+    expect(resumed.code).toBe(6);
+    const lines = resumed.stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { id: string; done?: string; error?: { code: string } });
+    expect(lines.filter(({ done }) => done === 'resumed')).toHaveLength(2);
+    expect(lines.find(({ error }) => error)).toMatchObject({ id: group.sandboxes[1]?.id, error: { code: 'SANDBOX_ENDED' } });
+    await group.deleteAll();
   });
 });

@@ -17,6 +17,7 @@ import type { ApiserverVerb, Caller, Verbs } from './apiserver.ts';
 import { commandDeadline, type Decisions } from './decisions.ts';
 import { create } from './create.ts';
 import { APISERVER_LIMITS } from './limits.ts';
+import { type ManyOptions, toMany } from './many.ts';
 import { answerOfLost, type Losses, pageWithLosses, statusesToAsk, viewWithLoss } from './losses.ts';
 import type { Resolve } from './resolve.ts';
 import { type ProjectSnapshots, pageOfSnapshots } from './snapshots.ts';
@@ -52,6 +53,8 @@ export const createVerbs = (o: VerbsOptions): Verbs<ApiserverVerb> => ({
   delete: ({ id, key }, caller) => lifecycle(o, id, { type: 'DeleteSandbox' }, key, caller),
   pause: ({ id, key }, caller) => lifecycle(o, id, { type: 'PauseSandbox' }, key, caller),
   resume: ({ id, key }, caller) => lifecycle(o, id, { type: 'ResumeSandbox' }, key, caller),
+  pauseMany: (request, caller) => toMany(manyOf(o), 'pauseMany', request, caller),
+  resumeMany: (request, caller) => toMany(manyOf(o), 'resumeMany', request, caller),
   snapshot: ({ id, key, snapshotId, scrub }, caller) => lifecycle(o, id, { type: 'SnapshotSandbox', snapshotId, scrub }, key, caller),
   snapshots: async (request, { project }) => pageOfSnapshots(await o.snapshots.list(project), request),
   deleteSnapshot: async ({ snapshotId }, { project }) => ({ deleted: await o.snapshots.remove(project, snapshotId) }),
@@ -61,6 +64,11 @@ export const createVerbs = (o: VerbsOptions): Verbs<ApiserverVerb> => ({
     return lifecycle(o, id, { type: 'ExtendLives', ...lives }, key, caller);
   },
   events: (request, caller) => events(o, request, caller),
+});
+
+const manyOf = (o: VerbsOptions): ManyOptions => ({
+  projection: o.projection,
+  send: (id, command, key, caller) => lifecycle(o, id, command, key, caller),
 });
 
 const newest = async (o: VerbsOptions, project: ProjectName, id: SandboxId): Promise<SandboxView | null> => {

@@ -1,4 +1,4 @@
-/** `dsec stop`, `delete`, `pause` and `resume`: one life-cycle command to many sandboxes. */
+/** `dsec stop` and `dsec delete`: one life-cycle command to many sandboxes. */
 import type { Command as Cli } from 'commander';
 import { DsecError } from '#bus/errors.ts';
 import { SANDBOX_STATUSES, type SandboxStatus } from '#bus/sandbox/state.ts';
@@ -13,7 +13,7 @@ import { type CommonFlags, act, report, withCommonOptions } from '../session.ts'
 
 type Flags = CommonFlags & { readonly all?: boolean; readonly label?: string[]; readonly wait: boolean; readonly timeout?: string };
 type Verb = {
-  readonly name: 'stop' | 'delete' | 'pause' | 'resume';
+  readonly name: 'stop' | 'delete';
   readonly past: string;
   readonly description: string;
   /** States that `--all` and `--label` pick. */
@@ -24,8 +24,6 @@ const NOT_ENDED = SANDBOX_STATUSES.filter((status) => status !== 'stopped' && st
 const VERBS: readonly Verb[] = [
   { name: 'stop', past: 'stopped', description: 'end sandboxes and everything in them', from: NOT_ENDED },
   { name: 'delete', past: 'deleted', description: 'end sandboxes and forget their records', from: SANDBOX_STATUSES },
-  { name: 'pause', past: 'paused', description: 'freeze sandboxes; the next command in one resumes it', from: ['running'] },
-  { name: 'resume', past: 'resumed', description: 'let paused sandboxes go on', from: ['paused'] },
 ];
 
 export const registerLifecycle = (program: Cli): void => {

@@ -27,13 +27,16 @@ export const registerLs = (program: Cli): void => {
         if (!state) continue;
         if (flags.json) await printJson(state);
         else if (flags.quiet) await printLine(state.id);
-        else await table.add([state.id, state.status, state.spec.image, span(Date.now() - state.createdAt), pairs(state.spec.labels)]);
+        else await table.add([state.id, statusOf(state), state.spec.image, span(Date.now() - state.createdAt), pairs(state.spec.labels)]);
       }
       if (!flags.json) await table.flush();
       return 0;
     }),
   );
 };
+
+/** A paused one says what its pause gave back. */
+const statusOf = ({ status, memoryGivenBackMiB: mib }: SandboxState): string => (mib === null ? status : `${status} -${mib} MiB`);
 
 export const registerGet = (program: Cli): void => {
   withCommonOptions(
@@ -53,6 +56,8 @@ export const registerGet = (program: Cli): void => {
 
 const fieldsOf = (s: SandboxState): readonly (readonly unknown[])[] => [
   ['status', s.status],
+  ...(s.pauseReason ? [['paused because', s.pauseReason === 'idle' ? 'nobody used it' : 'it was asked for']] : []),
+  ...(s.memoryGivenBackMiB === null ? [] : [['memory given back', `${s.memoryGivenBackMiB} MiB`]]),
   ...(s.failure ? [['failure', `${s.failure.code}: ${s.failure.message}`]] : []),
   ...(s.stopReason ? [['stop reason', s.stopReason]] : []),
   ['image', s.spec.image],
@@ -72,6 +77,7 @@ const fieldsOf = (s: SandboxState): readonly (readonly unknown[])[] => [
   ['ended', time(s.endedAt)],
   ['total life ends', time(s.totalDeadlineAt)],
   ['running life', lifeOf(s.spec.lives.runningMs, s.runningDeadlineAt)],
+  ['paused when idle for', s.spec.lives.idlePauseMs === null ? 'never' : span(s.spec.lives.idlePauseMs)],
   ['idle life', lifeOf(s.spec.lives.idleMs, null)],
   ...(s.snapshots.length > 0 ? [['snapshots', s.snapshots.map(({ id }) => id).join(', ')]] : []),
 ];

@@ -34,6 +34,7 @@ type Flags = CommonFlags & {
   readonly ttl?: string;
   readonly ttlRunning?: string;
   readonly idle?: string;
+  readonly idlePause?: string;
   readonly allow?: string[];
   readonly deny?: string[];
   readonly user?: string;
@@ -73,6 +74,7 @@ export const registerRun = (program: Cli): void => {
     .option('--ttl <seconds>', 'life in total, from creation')
     .option('--ttl-running <seconds>', 'how long it may run without a pause')
     .option('--idle <seconds>', 'stop it after this long without a command')
+    .option('--idle-pause <seconds>', 'pause it after this long without a command; the next one resumes it')
     .option('--allow <destination>', 'network destination that may be reached; repeatable', collect)
     .option('--deny <destination>', 'network destination that may not be reached; repeatable', collect)
     .option('-u, --user <user>', 'user that commands run as: name, uid or uid:gid')
@@ -190,6 +192,7 @@ const optionsOf = (image: string, flags: Flags): RunOptions => {
     ttlTotal: numberOf('ttl', flags.ttl),
     ttlRunning: numberOf('ttl-running', flags.ttlRunning),
     ttlRunningStop: numberOf('idle', flags.idle),
+    ttlRunningPause: numberOf('idle-pause', flags.idlePause),
     networkRules: rules.length > 0 ? Object.fromEntries(rules) : undefined,
     initUser: flags.user,
     env: pairsOf('env', flags.env),
