@@ -51,6 +51,8 @@ export type Member = { readonly name: string; readonly kind: 'bus' | ServedRole;
 
 export interface Cluster {
   readonly contextFile: string;
+  /** Configuration for the commands of operators (`DSEC_CONFIG`). */
+  readonly operatorConfig: string;
   readonly urls: readonly string[];
   readonly keys: ClusterBus['keys'];
   readonly edges: readonly EdgeName[];
@@ -104,12 +106,15 @@ const program = (o: ClusterOptions, ending: { drain: boolean }): Effect.Effect<P
     const roles = yield* rolesOf(o, bus);
     progress(`starting ${edges.length} Edges`);
     const nodes = yield* edgesOf(o, bus, edges, network, ending);
-    return partsOf(bus, [...roles, ...nodes], edges, network);
+    const operatorConfig = join(o.dir, 'operator.json');
+    const forOperators = { ...baseConfig(o), credentialsDir: bus.credentialsDir, servers: bus.urls.join(',') };
+    writeFileSync(operatorConfig, `${JSON.stringify(forOperators, null, 2)}\n`, { mode: 0o600 });
+    return { operatorConfig, ...partsOf(bus, [...roles, ...nodes], edges, network) };
   });
 
-const networkOf = ({ namespaces = true }: ClusterOptions, edges: readonly EdgeName[]): Effect.Effect<ClusterNetwork | null, unknown, Scope.Scope> =>
+const networkOf = ({ dir, namespaces = true }: ClusterOptions, edges: readonly EdgeName[]): Effect.Effect<ClusterNetwork | null, unknown, Scope.Scope> =>
   acquire(
-    () => (namespaces && edges.length > 0 ? ClusterNetwork.create(edges) : null),
+    () => (namespaces && edges.length > 0 ? ClusterNetwork.create(dir, edges) : null),
     (network) => network?.close(),
   );
 
@@ -141,7 +146,8 @@ const prepareStreams = async (o: ClusterOptions, bus: ClusterBus): Promise<void>
   const { busDuplicateWindowMs: duplicateWindowMs } = config;
   const settings = { shards: shardsOf(config), replicas: config.replicas, ...(duplicateWindowMs === undefined ? {} : { duplicateWindowMs }) };
   await asOperator(bus, async (nc) => {
-    const jetStream = connectJetStream(nc);
+    // Before there is a leader nobody answers at all: short waits, many questions.
+    const jetStream = connectJetStream(nc, { requestTimeoutMs: CLUSTER_LIMITS.formingRequestMs });
     await whenFormed(() => jetStream.ensureStreams(settings));
     jetStream.close();
     if (bus.servers.length > 1)
@@ -222,7 +228,7 @@ const startedOf = (
     return { name, config, child, role };
   });
 
-const partsOf = (bus: ClusterBus, started: readonly Started[], edges: readonly EdgeName[], network: ClusterNetwork | null): Parts => {
+const partsOf = (bus: ClusterBus, started: readonly Started[], edges: readonly EdgeName[], network: ClusterNetwork | null): Omit<Parts, 'operatorConfig'> => {
   const members: Member[] = [
     ...bus.servers.map(({ name, process: server }) => ({ name, kind: 'bus' as const, pid: () => server.pid })),
     ...started.map(({ name, role, child }) => ({ name, kind: role, pid: () => child.pid })),

@@ -10,6 +10,7 @@ export const CLUSTER_LIMITS = {
   /** Three servers elect their leaders, and every stream its own. */
   formingMs: 60_000,
   formingPollMs: 250,
+  formingRequestMs: 1_000,
   /** A server that was told to go lame is back by then: it takes 30 s at most to hand its clients over. */
   rollingMs: 60_000,
 } as const;

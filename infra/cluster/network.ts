@@ -6,7 +6,7 @@
  * and this machine's end of the veth with it. A crash leaves nothing to clean up.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { randomBytes, randomInt } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { readlinkSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
@@ -34,10 +34,11 @@ export class ClusterNetwork {
     this.hostAddress = `${subnet}.${HOST_PART}`;
   }
 
-  static async create(edges: readonly EdgeName[]): Promise<ClusterNetwork> {
+  /** `name` decides the addresses while they are free: a cluster that is started again is found where it was. */
+  static async create(name: string, edges: readonly EdgeName[]): Promise<ClusterNetwork> {
     if (edges.length > CLUSTER_LIMITS.edgesMax)
       throw DsecError.of('INVALID_ARGUMENT', `${edges.length} Edges asked for; one machine carries ${CLUSTER_LIMITS.edgesMax} at most`);
-    const network = new ClusterNetwork(freeSubnet(), await Namespace.create());
+    const network = new ClusterNetwork(freeSubnet(name), await Namespace.create());
     try {
       await network.#plugHost();
       for (const [index, edge] of edges.entries()) await network.#plugEdge(edge, index);
@@ -141,10 +142,11 @@ const namespaceOf = (pid: number | undefined): string | undefined => {
   }
 };
 
-const freeSubnet = (): string => {
+const freeSubnet = (name: string): string => {
   const taken = new Set(Object.values(networkInterfaces()).flatMap((list) => (list ?? []).map(({ address }) => address.split('.').slice(0, 3).join('.'))));
+  const first = createHash('sha256').update(name).digest().readUInt8(0);
   for (let attempt = 0; attempt < 256; attempt += 1) {
-    const subnet = `${NETWORK}.${randomInt(0, 256)}`;
+    const subnet = `${NETWORK}.${(first + attempt) % 256}`;
     if (!taken.has(subnet)) return subnet;
   }
   throw DsecError.of('HOST_UNFIT', `every network of ${NETWORK}.0.0/16 is taken on this machine`);

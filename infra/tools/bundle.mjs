@@ -19,7 +19,7 @@ const REQUIRE_BANNER = "import { createRequire as dsecCreateRequire } from 'node
 
 /** Name of a bundle → its source. Benchmarks are found by their file name. */
 export const entryPoints = () => {
-  const entries = { dsec: 'node-runtime/bin/dsec.ts', demo: 'infra/demo/demo.ts' };
+  const entries = { dsec: 'node-runtime/bin/dsec.ts', demo: 'infra/demo/demo.ts', cluster: 'infra/cluster/cli.ts' };
   const perf = join(ROOT, 'test/perf');
   for (const file of existsSync(perf) ? readdirSync(perf).sort() : []) {
     if (file.endsWith('.bench.ts')) entries[`bench/${file.slice(0, -'.bench.ts'.length)}`] = `test/perf/${file}`;

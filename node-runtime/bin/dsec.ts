@@ -7,6 +7,8 @@ import { loadConfig, pathsOf } from '../config.ts';
 import { registerDoctorCommand } from '../doctor/command.ts';
 import { registerImageCommands } from '../images/cli.ts';
 import { liveLayers } from '../roles/live-layers.ts';
+import { registerNodeCommands } from '../nodes/cli.ts';
+import { registerRoleCommands } from '../roles/up/role-commands.ts';
 import { registerServerCommands } from '../roles/up/command.ts';
 import { PLATFORM_VERSION } from '../version.ts';
 import { ownArguments } from './arguments.ts';
@@ -21,6 +23,9 @@ const program = new Command('dsec')
   .showHelpAfterError('(dsec --help lists the commands)');
 
 registerServerCommands(program, { hands: (connection) => new EpisodeHands(connection) });
+registerServerCommands(program);
+registerRoleCommands(program);
+registerNodeCommands(program, { config: nodeConfig });
 registerDoctorCommand(program);
 registerImageCommands(program, { layersDir: () => pathsOf(nodeConfig()).layers, liveLayers: () => liveLayers(nodeConfig()) });
 for (const command of program.commands.find((each) => each.name() === 'image')?.commands ?? [])
