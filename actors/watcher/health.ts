@@ -53,7 +53,10 @@ const conditionsOf = (before: NodeHealth | undefined, { at, generation, probes }
   if (probes.diskFreeMiB < HEALTH_POLICY.diskFloorMiB) found.push('disk');
   const isPressed = (probes.memoryPressurePercent ?? 0) > HEALTH_POLICY.memoryPressurePercent;
   if (isPressed || probes.memoryAvailableMiB < HEALTH_POLICY.memoryFloorMiB) found.push('memory');
-  const earlier = before?.generation === generation ? (before.kernelErrors ?? 0) : 0;
-  if ((probes.kernelErrors ?? 0) - earlier >= HEALTH_POLICY.kernelErrorsPerBeat) found.push('kernel');
+  if (before && kernelErrorsSince(before, generation, probes.kernelErrors ?? 0) >= HEALTH_POLICY.kernelErrorsPerBeat) found.push('kernel');
   return found;
 };
+
+/** An Edge that was started again counts from nothing. What was logged before the first beat that we hear is old. */
+const kernelErrorsSince = (before: NodeHealth, generation: number, errors: number): number =>
+  errors - (before.generation === generation ? (before.kernelErrors ?? 0) : 0);

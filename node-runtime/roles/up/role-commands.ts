@@ -7,6 +7,7 @@ const DESCRIPTIONS: Readonly<Record<ServedRole, string>> = {
   apiserver: 'answer clients; any number of instances share the work',
   placement: 'choose nodes for creates; any number of instances share the work',
   watcher: 'watch nodes, and declare lost those that are gone; any number of instances may run',
+  iam: 'keep projects, principals, policies and quotas; any number of instances may run',
   edge: 'run sandboxes on this node; one per node',
 };
 

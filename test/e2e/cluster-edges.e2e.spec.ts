@@ -1,0 +1,131 @@
+/** Edges that hang, that die with what they had accepted, that are claimed twice; and the operator who empties one. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import type { EdgeName } from '#bus/ids.ts';
+import { loadConfig, shardsOf } from '#runtime/config.ts';
+import { cordonNode, drainNode, listNodes, uncordonNode } from '#runtime/nodes/nodes.ts';
+import { asOperator } from '#runtime/nodes/operator.ts';
+import { projectRoot } from '#runtime/project-root.ts';
+import { connect, type DsecClient } from '#sdk/mod.ts';
+import { statesOf } from '#test/helpers/chaos/audit.ts';
+import { startTestCluster, type TestCluster } from '#test/helpers/cluster.ts';
+
+const LEASE_MS = 5_000;
+const PATIENCE = { timeout: 40_000, interval: 100 };
+const ONE = 'edge-1' as EdgeName;
+const TWO = 'edge-2' as EdgeName;
+
+let host: TestCluster;
+let dsec: DsecClient;
+beforeAll(async () => {
+  host = await startTestCluster({ edges: 2, overrides: { leaseMs: LEASE_MS } });
+  dsec = await connect({ contextFile: host.cluster.contextFile });
+});
+afterAll(async () => {
+  await dsec?.close();
+  await host?.close();
+});
+
+const edgeOf = ({ id }: { id: string }): string => id.split('-').slice(3).join('-');
+const signal = (name: string, what: NodeJS.Signals): void => void process.kill(host.cluster.member(name).pid() as number, what);
+const logOf = (member: string): string => readFileSync(join(host.dir, member, 'log'), 'utf8');
+const operate = <T>(work: Parameters<typeof asOperator<T>>[1]): Promise<T> => asOperator(loadConfig({ file: host.cluster.operatorConfig }), work);
+/** Both Edges are heard, active, and not suspect. */
+const bothWork = (): Promise<void> =>
+  vi.waitFor(async () => {
+    const nodes = await operate(listNodes);
+    expect(nodes.map(({ name, status }) => ({ name, status }))).toEqual([ONE, TWO].map((name) => ({ name, status: 'active' })));
+    for (const { conditions } of nodes) expect(conditions).not.toContain('silent');
+  }, PATIENCE);
+beforeEach(bothWork, PATIENCE.timeout + 5_000);
+
+test('a command for a node that does not answer waits for it', async () => {
+  const { sandboxes } = await dsec.runContainers({ image: 'small' }, { count: 8 });
+  const [box] = sandboxes.filter((one) => edgeOf(one) === ONE);
+  if (!box) throw new Error('no sandbox on edge-1');
+  signal(ONE, 'SIGSTOP');
+  await box.stop({ wait: false });
+  expect((await dsec.get(box.id)).status).toBe('running');
+  signal(ONE, 'SIGCONT');
+  await vi.waitFor(async () => expect((await dsec.get(box.id)).status).toBe('stopped'), PATIENCE);
+  await Promise.all(sandboxes.map((one) => one.stop()));
+});
+
+test('creates that a node was given and never took go to another, once', { timeout: 120_000 }, async () => {
+  signal(ONE, 'SIGSTOP');
+  const { sandboxes, failures } = await dsec.runContainers({ image: 'small', labels: { test: 'taken-back' } }, { count: 8, timeoutMs: 60_000 });
+  expect(failures).toEqual([]);
+  expect(sandboxes.map(edgeOf)).toEqual(Array.from({ length: 8 }, () => TWO));
+  expect(['placement-1', 'placement-2'].map(logOf).join('')).toContain('create.taken_back');
+
+  signal(ONE, 'SIGCONT');
+  await vi.waitFor(() => expect(logOf(ONE)).toContain('edge.lost'), PATIENCE);
+  await bothWork();
+  // The messages that had waited are refused by the new generation: nothing was made twice.
+  const states = [...(await statesOf(host.cluster)).values()].filter(({ spec }) => spec.labels['test'] === 'taken-back');
+  expect(states.map(({ id }) => id).sort()).toEqual(sandboxes.map(({ id }) => id).sort());
+  await Promise.all(sandboxes.map((one) => one.stop()));
+});
+
+test('a node that dies with what it had accepted finishes it when it is back', { timeout: 120_000 }, async () => {
+  const creating = dsec.runContainers({ image: 'small', memoryLimitMb: 16 }, { count: 32, timeoutMs: 90_000 });
+  await vi.waitFor(async () => {
+    const taken = [...(await statesOf(host.cluster)).values()].filter(({ edge, status }) => edge === ONE && ['starting', 'running'].includes(status));
+    expect(taken.length).toBeGreaterThan(0);
+  }, PATIENCE);
+  signal(ONE, 'SIGKILL');
+  const { sandboxes, failures } = await creating;
+  expect(failures).toEqual([]);
+  const answers = await Promise.all(sandboxes.map((one) => one.exec(['echo', 'alive'])));
+  expect(answers.every(({ stdout }) => stdout === 'alive\n')).toBe(true);
+  await Promise.all(sandboxes.map((one) => one.stop()));
+});
+
+test('a cordoned node keeps what it has and gets nothing new; drained it is empty; a restart does not forget it', { timeout: 120_000 }, async () => {
+  const { sandboxes } = await dsec.runContainers({ image: 'small' }, { count: 8 });
+  expect(new Set(sandboxes.map(edgeOf))).toContain(ONE);
+  expect(await operate((o) => cordonNode(o, ONE, 'for a test'))).toBe('done');
+  expect(await operate((o) => cordonNode(o, ONE, 'again'))).toBe('as before');
+  await vi.waitFor(async () => expect((await operate(listNodes))[0]).toMatchObject({ name: ONE, cordoned: 'for a test' }), PATIENCE);
+  const more = await dsec.runContainers({ image: 'small' }, { count: 8 });
+  expect(new Set(more.sandboxes.map(edgeOf))).toEqual(new Set([TWO]));
+
+  const before = host.cluster.member(ONE).pid();
+  signal(ONE, 'SIGKILL');
+  await vi.waitFor(() => expect(host.cluster.member(ONE).pid()).not.toBe(before), PATIENCE);
+  await bothWork();
+  expect((await operate(listNodes))[0]).toMatchObject({ name: ONE, cordoned: 'for a test' });
+
+  const left: number[] = [];
+  const shards = shardsOf(host.cluster.configOf(ONE));
+  const drain = (stopAfterMs: number | null, until: AbortSignal) =>
+    operate((o) => drainNode(o, { edge: ONE, shards, reason: 'for a test', stopAfterMs, signal: until, onProgress: (n) => left.push(n) }));
+  await expect(drain(null, AbortSignal.timeout(2_000))).rejects.toMatchObject({ code: 'CANCELLED', message: expect.stringContaining('stays cordoned') });
+  await drain(0, new AbortController().signal);
+  expect(left[0]).toBe(sandboxes.filter((one) => edgeOf(one) === ONE).length);
+  expect(left.at(-1)).toBe(0);
+  for (const one of sandboxes) expect((await dsec.get(one.id)).status).toBe(edgeOf(one) === ONE ? 'stopped' : 'running');
+  expect(await operate((o) => uncordonNode(o, ONE))).toBe('done');
+  await Promise.all([...sandboxes, ...more.sandboxes].map((one) => one.stop()));
+});
+
+test('of two that claim one name the older ends, and is not started again', { timeout: 120_000 }, async () => {
+  const dir = join(host.dir, 'intruder');
+  const config = { ...host.cluster.configOf(TWO), dataDir: join(dir, 'data'), runDir: join(dir, 'run') };
+  for (const made of [config.dataDir, config.runDir]) mkdirSync(made, { recursive: true });
+  writeFileSync(join(dir, 'config.json'), JSON.stringify(config));
+  const older = host.cluster.member(TWO).pid() as number;
+  const intruder = spawn(process.execPath, [join(projectRoot(), 'build/dsec.mjs'), 'edge', '--config', join(dir, 'config.json')], { stdio: 'ignore' });
+  try {
+    await vi.waitFor(() => expect(logOf(TWO)).toContain('edge.superseded'), PATIENCE);
+    await vi.waitFor(() => expect(() => process.kill(older, 0)).toThrow(/ESRCH/), PATIENCE);
+    await vi.waitFor(async () => expect((await operate(listNodes))[1]?.conditions).not.toContain('silent'), PATIENCE);
+    expect(host.cluster.member(TWO).pid()).toBe(older);
+  } finally {
+    intruder.kill('SIGTERM');
+    await once(intruder, 'exit');
+  }
+});
