@@ -16,7 +16,7 @@ import { type Config, type ConfigInput, loadConfig, shardsOf } from '#runtime/co
 import type { Log } from '#runtime/log/log.ts';
 import { projectRoot } from '#runtime/project-root.ts';
 import { acquire, open, step } from '#runtime/roles/scope.ts';
-import type { ServedRole } from '#runtime/roles/serve.ts';
+import { SERVED_ROLES, type ServedRole } from '#runtime/roles/serve.ts';
 import { RoleChild } from '#runtime/roles/up/child.ts';
 import { UP_LIMITS } from '#runtime/roles/up/limits.ts';
 import { lockDataDir } from '#runtime/roles/up/lock.ts';
@@ -25,7 +25,8 @@ import { spreadLeaders, whenFormed } from './leaders.ts';
 import { CLUSTER_LIMITS } from './limits.ts';
 import { ClusterNetwork } from './network.ts';
 
-const CLUSTER_ROLES = ['iam', 'apiserver', 'placement', 'watcher', 'jobs'] as const satisfies readonly ServedRole[];
+/** Every role but the Edge: none of them keeps anything that another instance would need. */
+const CLUSTER_ROLES = SERVED_ROLES.filter((role) => role !== 'edge');
 
 export type ClusterOptions = {
   /** Everything lies below it: stores, keys, configurations, logs, data and run directories. Short, sockets lie in it. */

@@ -1,4 +1,5 @@
 /** The one program: server commands, node commands and the SDK's client commands under one name. */
+import type { NatsConnection } from '@nats-io/transport-node';
 import { Command } from 'commander';
 import { registerClientCommands } from '#sdk/cli/commands.ts';
 import { report } from '#sdk/cli/session.ts';
@@ -22,9 +23,9 @@ const program = new Command('dsec')
   .version(PLATFORM_VERSION)
   .showHelpAfterError('(dsec --help lists the commands)');
 
-registerServerCommands(program, { hands: (connection) => new EpisodeHands(connection) });
-registerServerCommands(program);
-registerRoleCommands(program);
+const lent = { hands: (connection: NatsConnection) => new EpisodeHands(connection) };
+registerServerCommands(program, lent);
+registerRoleCommands(program, lent);
 registerNodeCommands(program, { config: nodeConfig });
 registerDoctorCommand(program);
 registerImageCommands(program, { layersDir: () => pathsOf(nodeConfig()).layers, liveLayers: () => liveLayers(nodeConfig()) });

@@ -1,7 +1,7 @@
 /** The work queue as one process reaches it: at least once, out of order after a loss, bounded in flight. */
 import { DsecError, toWireError, wireError } from '#bus/errors.ts';
-import { COMMANDS_SUBJECTS } from '#bus/subjects.ts';
-import type { EnqueueOutcome } from '#actors/ports/command-queue.ts';
+import { COMMANDS_STREAM, COMMANDS_SUBJECTS } from '#bus/subjects.ts';
+import type { EnqueueOutcome, WaitingCommand } from '#actors/ports/command-queue.ts';
 import { filtersOverlap, subjectMatches } from '#adapters/memory/stream.ts';
 import { US_PER_MS } from '../kernel/virtual-time.ts';
 import { CommandStore } from './command-store.ts';
@@ -92,6 +92,28 @@ export class SimCommandQueue {
       this.#link.receive('enqueue answered', () => answer(outcome), silence);
     };
     this.#link.send('enqueue', serve, silence);
+  }
+
+  /** What waits on a subject, taken by nobody. */
+  waiting(subject: string, afterSequence: number, limit: number, done: (answer: Answer<WaitingCommand[]>) => void): void {
+    this.#look(subject, (store) => store.waiting(subject, afterSequence, limit), done);
+  }
+
+  lastSequence(done: (answer: Answer<number>) => void): void {
+    this.#look(COMMANDS_STREAM, (store) => store.lastSequence, done);
+  }
+
+  #look<T>(what: string, read: (store: CommandStore) => T, done: (answer: Answer<T>) => void): void {
+    const { server, store } = this.#queue;
+    const silence = () => {
+      server.time.after(PORT_LIMITS.answerMs * US_PER_MS, 'no answer', () => (this.#link.isOpen ? done({ ok: false, error: unavailable(what) }) : undefined));
+    };
+    const serve = () => {
+      if (!server.stores) return silence();
+      const answer: Answer<T> = { ok: true, value: read(store) };
+      this.#link.receive('queue looked at', () => done(answer), silence);
+    };
+    this.#link.send('look at queue', serve, silence);
   }
 
   /** Delivers what matches, oldest first. Answers with an error where the server refuses the consumer or does not answer. */

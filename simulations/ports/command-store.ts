@@ -69,6 +69,17 @@ export class CommandStore {
     return commands[low];
   }
 
+  get lastSequence(): number {
+    return this.#lastSequence;
+  }
+
+  /** What waits on one subject after a sequence, oldest first. */
+  waiting(subject: string, afterSequence: number, limit: number): QueuedCommand[] {
+    const { bySequence } = this.#of(filterOf(subject));
+    const found = [...bySequence.values()].filter((command) => command.subject === subject && command.sequence > afterSequence);
+    return found.slice(0, limit);
+  }
+
   remove(filter: string, sequence: number): void {
     const waiting = this.#waiting.get(filter);
     if (!waiting?.bySequence.delete(sequence)) return;

@@ -1,17 +1,18 @@
 /** `dsec apiserver`, `dsec placement`, `dsec watcher`, `dsec edge`: one role as one process, from one configuration file. */
 import type { Command } from 'commander';
 import { loadConfig } from '../../config.ts';
-import { SERVED_ROLES, type ServedRole, serve } from '../serve.ts';
+import { type Lent, SERVED_ROLES, type ServedRole, serve } from '../serve.ts';
 
 const DESCRIPTIONS: Readonly<Record<ServedRole, string>> = {
   apiserver: 'answer clients; any number of instances share the work',
   placement: 'choose nodes for creates; any number of instances share the work',
   watcher: 'watch nodes, and declare lost those that are gone; any number of instances may run',
   iam: 'keep projects, principals, policies and quotas; any number of instances may run',
+  jobs: 'lead jobs and rollouts; any number of instances may run',
   edge: 'run sandboxes on this node; one per node',
 };
 
-export const registerRoleCommands = (program: Command): void => {
+export const registerRoleCommands = (program: Command, lent: Lent): void => {
   for (const role of SERVED_ROLES)
     program
       .command(role)
@@ -25,6 +26,6 @@ export const registerRoleCommands = (program: Command): void => {
           process.stdout.write(`${JSON.stringify(config, null, 2)}\n`);
           return;
         }
-        process.exit(await serve([role], config));
+        process.exit(await serve([role], config, lent));
       });
 };

@@ -96,6 +96,8 @@ export class PromisedEventLog implements EventLog {
 
 export const promisedQueue = (driven: DrivenTime, queue: SimCommandQueue): CommandQueue => ({
   enqueue: (subject, messageId, data) => driven.call((done) => queue.enqueue(subject, messageId, data, done)),
+  waiting: async (subject, after, limit) => unwrap(await driven.call((done) => queue.waiting(subject, after, limit, done))),
+  lastSequence: async () => unwrap(await driven.call((done) => queue.lastSequence(done))),
   consume: async (options, handler): Promise<CommandConsumer> => {
     const running = new Set<Promise<void>>();
     const handle: SimHandler = (simulated) => {
