@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -153,7 +154,7 @@ int assembly_admit(const struct assembly *assembly, const struct sandbox *sandbo
 {
 	uid_t owner = spec_owner(spec->slot);
 	char path[40];
-	int mounts[GO_FDS] = {-1, -1}, userns, result = -1;
+	int mounts[GO_FDS] = {-1, -1, -1}, userns, result = -1;
 	if (write_id_map(sandbox->pid, "uid_map", owner) < 0 || write_id_map(sandbox->pid, "gid_map", owner) < 0)
 		return fault_errno(fault, "map ids");
 	snprintf(path, sizeof path, "/proc/%d/ns/user", (int)sandbox->pid);
@@ -161,11 +162,14 @@ int assembly_admit(const struct assembly *assembly, const struct sandbox *sandbo
 		return fault_errno(fault, "open user namespace");
 	mounts[GO_ROOT] = overlay_make(sandbox->layers, sandbox->layer_count, &assembly->storage, userns, fault);
 	if (mounts[GO_ROOT] >= 0)
-		mounts[GO_DEV] = devices_make(owner, fault);
-	if (mounts[GO_DEV] >= 0 && (result = send_go(sandbox->channel.fd, mounts)) < 0)
+		mounts[GO_DEV] = devices_make(owner, spec->limits.memory_mib, fault);
+	if (mounts[GO_DEV] >= 0 && (mounts[GO_EMPTY] = open_tree(launcher.empty_fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH)) < 0)
+		fault_errno(fault, "clone empty directory");
+	if (mounts[GO_EMPTY] >= 0 && (result = send_go(sandbox->channel.fd, mounts)) < 0)
 		fault_errno(fault, "open the gate");
 	close_fd(&mounts[GO_ROOT]);
 	close_fd(&mounts[GO_DEV]);
+	close_fd(&mounts[GO_EMPTY]);
 	close_fd(&userns);
 	return result;
 }

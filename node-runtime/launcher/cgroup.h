@@ -6,7 +6,8 @@
  *   mixed   controllers in v1, and a v2 tree without them: freeze, kill, and groups per command go there
  *
  * Below <hierarchy>/<NAME>/<id>/: Aether in `agent` (v2) or in the directory itself (elsewhere a group may hold processes and
- * children), commands in `payload`, which carries the limits. The v2 payload belongs to the sandbox's root, so that Aether can
+ * children), commands in `payload`, which carries the limits. In the mixed layout's memory hierarchy the directory itself is the payload
+ * and Aether is in <NAME>: a memory group is by far the dearest of all, see `cgroup_layout.c`. The v2 payload belongs to the sandbox's root, so that Aether can
  * make a group per command.
  *
  * On v1 a process enters by writing 0 to `tasks`: moving oneself, and one thread, is the only move for which the kernel does not
@@ -37,6 +38,7 @@ enum {
 
 struct hierarchy {
 	bool unified;
+	bool flat; /* the sandbox's own directory is its payload; Aether goes back to the group of all, see cgroup_layout.c */
 	unsigned controllers;
 	char mount[256];
 	int fd; /* <mount>/<NAME> */
@@ -62,6 +64,7 @@ struct cgroup_handles {
 	int pids;        /* v1 payload directory of the hierarchy that counts processes */
 	/* v1: `tasks` of the sandbox's own directory and of the payload, one pair per hierarchy */
 	int entries[HIERARCHIES_MAX], gates[HIERARCHIES_MAX];
+	int exits[HIERARCHIES_MAX]; /* where Aether goes back to from a flat hierarchy; -1 in others */
 	int gate_count;
 };
 

@@ -65,6 +65,17 @@ static void add(struct cgroup_tree *tree, const struct hierarchy *hierarchy)
 		tree->list[tree->count++] = *hierarchy;
 }
 
+/*
+ * Linux keeps, for each memory group, 16 bytes for each file system that is mounted anywhere: with thousands of sandboxes that is
+ * hundreds of KiB and as many allocations per group, so there is one per sandbox and not two. Only where the v2 tree says which
+ * sandboxes exist and which process is Aether, since the memory hierarchy does not any more.
+ */
+static void mark_flat(struct cgroup_tree *tree)
+{
+	for (int i = 0; i < tree->count; i++)
+		tree->list[i].flat = tree->layout == CGROUP_MIXED && tree->list[i].controllers == CONTROL_MEMORY;
+}
+
 int cgroup_choose(struct cgroup_tree *tree, const char *mountinfo, const char *unified_controllers, bool without_v2)
 {
 	struct cgroup_tree v1 = {0};
@@ -105,6 +116,7 @@ int cgroup_choose(struct cgroup_tree *tree, const char *mountinfo, const char *u
 	for (int i = 0; i < v1.count; i++)
 		if ((v1.list[i].controllers & wanted) && !(v1.list[i].controllers & CONTROL_MEMORY))
 			add(tree, &v1.list[i]);
+	mark_flat(tree);
 	return 0;
 }
 
@@ -127,6 +139,7 @@ static int mount_unified(struct cgroup_tree *tree, int scratch_dir)
 	memmove(&tree->list[1], &tree->list[0], (size_t)tree->count * sizeof *tree->list);
 	tree->list[0] = unified;
 	tree->count++;
+	mark_flat(tree);
 	return 0;
 }
 

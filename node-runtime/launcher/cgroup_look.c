@@ -39,11 +39,12 @@ pid_t cgroup_first_process(const struct cgroup_tree *tree, const char *id)
 	return 0;
 }
 
+/* Both read a file of the payload. */
 static uint64_t read_number(const struct hierarchy *hierarchy, const char *id, const char *file)
 {
 	struct cgroup_path path;
 	char text[32];
-	if (!hierarchy || read_text(hierarchy->fd, below(&path, id, file), text, sizeof text) <= 0)
+	if (!hierarchy || read_text(hierarchy->fd, payload(&path, hierarchy, id, file), text, sizeof text) <= 0)
 		return 0;
 	return strtoull(text, NULL, 10);
 }
@@ -54,7 +55,7 @@ static uint64_t read_field(const struct hierarchy *hierarchy, const char *id, co
 	struct cgroup_path path;
 	char text[CONTROL_FILE_BYTES];
 	size_t length = strlen(key);
-	if (!hierarchy || read_text(hierarchy->fd, below(&path, id, file), text, sizeof text) <= 0)
+	if (!hierarchy || read_text(hierarchy->fd, payload(&path, hierarchy, id, file), text, sizeof text) <= 0)
 		return 0;
 	for (const char *line = text; line; line = strchr(line, '\n'), line = line ? line + 1 : NULL)
 		if (strncmp(line, key, length) == 0 && line[length] == ' ')
@@ -70,12 +71,12 @@ int cgroup_read_stats(const struct cgroup_tree *tree, const char *id, struct cgr
 		return -1;
 	}
 	bool v2 = tree->layout == CGROUP_V2;
-	stats->memory_bytes = read_number(memory, id, v2 ? "payload/memory.current" : "payload/memory.usage_in_bytes");
-	stats->oom_kills = read_field(memory, id, v2 ? "payload/memory.events" : "payload/memory.oom_control", "oom_kill");
-	stats->pids = read_number(pids, id, "payload/pids.current");
+	stats->memory_bytes = read_number(memory, id, v2 ? "memory.current" : "memory.usage_in_bytes");
+	stats->oom_kills = read_field(memory, id, v2 ? "memory.events" : "memory.oom_control", "oom_kill");
+	stats->pids = read_number(pids, id, "pids.current");
 	/* the v2 core counts time without its cpu controller too */
-	stats->cpu_usec = unified ? read_field(unified, id, "payload/cpu.stat", "usage_usec")
-				  : read_number(with_controller(tree, CONTROL_CPUACCT), id, "payload/cpuacct.usage") / 1000;
+	stats->cpu_usec = unified ? read_field(unified, id, "cpu.stat", "usage_usec")
+				  : read_number(with_controller(tree, CONTROL_CPUACCT), id, "cpuacct.usage") / 1000;
 	return 0;
 }
 

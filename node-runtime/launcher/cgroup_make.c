@@ -43,31 +43,31 @@ static int write_v1_limits(const struct hierarchy *hierarchy, const char *id, co
 	struct cgroup_path path;
 	if (hierarchy->controllers & CONTROL_MEMORY) {
 		unsigned long long bytes = limits->memory_mib << 20;
-		if (write_control_number(hierarchy->fd, below(&path, id, "payload/memory.limit_in_bytes"), bytes) < 0)
+		if (write_control_number(hierarchy->fd, payload(&path, hierarchy, id, "memory.limit_in_bytes"), bytes) < 0)
 			return -1;
 		/* memory and swap together; a kernel without swap accounting has no such file */
 		unsigned long long with_swap = (limits->memory_mib + limits->swap_mib) << 20;
-		if (write_control_number(hierarchy->fd, below(&path, id, "payload/memory.memsw.limit_in_bytes"), with_swap) < 0 && errno != ENOENT)
+		if (write_control_number(hierarchy->fd, payload(&path, hierarchy, id, "memory.memsw.limit_in_bytes"), with_swap) < 0 && errno != ENOENT)
 			return -1;
 		if (cgroup_allow_swap_in(hierarchy, id, false, limits->swap_mib) < 0)
 			return -1;
 		unsigned long long sockets = limits->memory_mib / SOCKET_MEMORY_DIVISOR;
 		if (sockets < SOCKET_MEMORY_MIB_MIN)
 			sockets = SOCKET_MEMORY_MIB_MIN;
-		if (write_control_number(hierarchy->fd, below(&path, id, "payload/memory.kmem.tcp.limit_in_bytes"), sockets << 20) < 0 && errno != ENOENT)
+		if (write_control_number(hierarchy->fd, payload(&path, hierarchy, id, "memory.kmem.tcp.limit_in_bytes"), sockets << 20) < 0 && errno != ENOENT)
 			return -1;
 	}
 	if (hierarchy->controllers & CONTROL_CPU) {
 		if (write_control_number(hierarchy->fd, below(&path, id, "cpu.shares"), shares_of(limits->cpu_weight)) < 0)
 			return -1;
 		struct cpu_share share = cpu_share_of(limits->cpu_millis);
-		if (write_control_number(hierarchy->fd, below(&path, id, "payload/cpu.cfs_period_us"), share.period_usec) < 0)
+		if (write_control_number(hierarchy->fd, payload(&path, hierarchy, id, "cpu.cfs_period_us"), share.period_usec) < 0)
 			return -1;
-		if (write_control_number(hierarchy->fd, below(&path, id, "payload/cpu.cfs_quota_us"), share.quota_usec) < 0)
+		if (write_control_number(hierarchy->fd, payload(&path, hierarchy, id, "cpu.cfs_quota_us"), share.quota_usec) < 0)
 			return -1;
 	}
 	if (hierarchy->controllers & CONTROL_PIDS)
-		return write_control_number(hierarchy->fd, below(&path, id, "payload/pids.max"), limits->pids);
+		return write_control_number(hierarchy->fd, payload(&path, hierarchy, id, "pids.max"), limits->pids);
 	return 0;
 }
 
@@ -87,7 +87,7 @@ int cgroup_make(const struct cgroup_tree *tree, const char *id, uid_t owner, con
 	struct cgroup_path path;
 	for (int i = 0; i < tree->count; i++) {
 		const struct hierarchy *hierarchy = &tree->list[i];
-		if (ensure_dir(hierarchy->fd, id, 0755) < 0 || ensure_dir(hierarchy->fd, below(&path, id, "payload"), 0755) < 0)
+		if (ensure_dir(hierarchy->fd, id, 0755) < 0 || (!hierarchy->flat && ensure_dir(hierarchy->fd, below(&path, id, "payload"), 0755) < 0))
 			return fault_errno(fault, "make cgroup");
 		if (tree->layout == CGROUP_V2 && ensure_dir(hierarchy->fd, below(&path, id, "agent"), 0755) < 0)
 			return fault_errno(fault, "make agent cgroup");
@@ -105,6 +105,21 @@ static int open_below(const struct hierarchy *hierarchy, const char *id, const c
 	return openat(hierarchy->fd, below(&path, id, rest), flags | O_CLOEXEC);
 }
 
+static int open_payload(const struct hierarchy *hierarchy, const char *id, const char *rest, int flags)
+{
+	struct cgroup_path path;
+	return openat(hierarchy->fd, payload(&path, hierarchy, id, rest), flags | O_CLOEXEC);
+}
+
+static int open_gate(const struct hierarchy *hierarchy, const char *id, struct cgroup_handles *handles)
+{
+	int i = handles->gate_count++;
+	handles->entries[i] = open_below(hierarchy, id, "tasks", O_WRONLY);
+	handles->gates[i] = open_payload(hierarchy, id, "tasks", O_WRONLY);
+	handles->exits[i] = hierarchy->flat ? openat(hierarchy->fd, "tasks", O_WRONLY | O_CLOEXEC) : -1;
+	return handles->entries[i] < 0 || handles->gates[i] < 0 || (hierarchy->flat && handles->exits[i] < 0) ? -1 : 0;
+}
+
 int cgroup_open_handles(const struct cgroup_tree *tree, const char *id, struct cgroup_handles *handles, struct fault *fault)
 {
 	*handles = (struct cgroup_handles){.birth = -1, .agent_procs = -1, .payload = -1, .oom = -1, .pids = -1};
@@ -119,18 +134,12 @@ int cgroup_open_handles(const struct cgroup_tree *tree, const char *id, struct c
 	}
 	/* under v2 it appears when the controllers are turned on, after Aether's start; there each command is counted alone */
 	if (tree->layout != CGROUP_V2) {
-		handles->oom = open_below(with_controller(tree, CONTROL_MEMORY), id, "payload/memory.oom_control", O_RDONLY);
+		handles->oom = open_payload(with_controller(tree, CONTROL_MEMORY), id, "memory.oom_control", O_RDONLY);
 		handles->pids = open_below(with_controller(tree, CONTROL_PIDS), id, "payload", O_PATH | O_DIRECTORY);
 	}
-	for (int i = 0; i < tree->count; i++) {
-		if (tree->list[i].unified)
-			continue;
-		int entry = open_below(&tree->list[i], id, "tasks", O_WRONLY), gate = open_below(&tree->list[i], id, "payload/tasks", O_WRONLY);
-		handles->entries[handles->gate_count] = entry;
-		handles->gates[handles->gate_count++] = gate;
-		if (entry < 0 || gate < 0)
+	for (int i = 0; i < tree->count; i++)
+		if (!tree->list[i].unified && open_gate(&tree->list[i], id, handles) < 0)
 			return fault_errno(fault, "open cgroup tasks");
-	}
 	return 0;
 }
 
@@ -144,6 +153,7 @@ void cgroup_close_handles(struct cgroup_handles *handles)
 	while (handles->gate_count > 0) {
 		close_fd(&handles->entries[--handles->gate_count]);
 		close_fd(&handles->gates[handles->gate_count]);
+		close_fd(&handles->exits[handles->gate_count]);
 	}
 }
 
@@ -158,9 +168,9 @@ int cgroup_seal(const struct cgroup_tree *tree, const char *id, const struct cgr
 	snprintf(quota, sizeof quota, "%llu %llu", share.quota_usec, share.period_usec);
 	if (write_control(unified->fd, below(&path, id, "cgroup.subtree_control"), "+memory +cpu +pids") < 0)
 		return fault_errno(fault, "turn cgroup controllers on");
-	if (write_control_number(unified->fd, below(&path, id, "payload/memory.max"), limits->memory_mib << 20) < 0 ||
-	    write_control(unified->fd, below(&path, id, "payload/cpu.max"), quota) < 0 ||
-	    write_control_number(unified->fd, below(&path, id, "payload/pids.max"), limits->pids) < 0 ||
+	if (write_control_number(unified->fd, payload(&path, unified, id, "memory.max"), limits->memory_mib << 20) < 0 ||
+	    write_control(unified->fd, payload(&path, unified, id, "cpu.max"), quota) < 0 ||
+	    write_control_number(unified->fd, payload(&path, unified, id, "pids.max"), limits->pids) < 0 ||
 	    write_control_number(unified->fd, below(&path, id, "cpu.weight"), limits->cpu_weight) < 0)
 		return fault_errno(fault, "set cgroup limits");
 	if (cgroup_allow_swap(tree, id, false, limits->swap_mib) < 0)

@@ -32,16 +32,16 @@ int cgroup_read_memory(const struct cgroup_tree *tree, const char *id, struct cg
 	char text[CONTROL_FILE_BYTES], number[32];
 	const struct hierarchy *hierarchy = with_controller(tree, CONTROL_MEMORY);
 	bool v2 = tree->layout == CGROUP_V2;
-	if (read_text(hierarchy->fd, below(&path, id, "payload/memory.stat"), text, sizeof text) <= 0)
+	if (read_text(hierarchy->fd, payload(&path, hierarchy, id, "memory.stat"), text, sizeof text) <= 0)
 		return -1;
 	memory->reclaimable_bytes = field_of(text, v2 ? "anon" : "rss") + field_of(text, "shmem");
 	memory->file_bytes = field_of(text, v2 ? "file" : "cache") - field_of(text, "shmem");
 	memory->swapped_bytes = field_of(text, "swap");
 	if (v2)
 		memory->swapped_bytes =
-			read_text(hierarchy->fd, below(&path, id, "payload/memory.swap.current"), number, sizeof number) > 0 ? strtoull(number, NULL, 10) : 0;
-	const char *usage = v2 ? "payload/memory.current" : "payload/memory.usage_in_bytes";
-	if (read_text(hierarchy->fd, below(&path, id, usage), number, sizeof number) <= 0)
+			read_text(hierarchy->fd, payload(&path, hierarchy, id, "memory.swap.current"), number, sizeof number) > 0 ? strtoull(number, NULL, 10) : 0;
+	const char *usage = v2 ? "memory.current" : "memory.usage_in_bytes";
+	if (read_text(hierarchy->fd, payload(&path, hierarchy, id, usage), number, sizeof number) <= 0)
 		return -1;
 	memory->used_bytes = strtoull(number, NULL, 10);
 	return 0;
@@ -53,10 +53,10 @@ int cgroup_allow_swap_in(const struct hierarchy *memory, const char *id, bool pa
 	struct cgroup_path path;
 	int result;
 	if (memory->unified)
-		result = paused ? write_control(memory->fd, below(&path, id, "payload/memory.swap.max"), "max")
-				: write_control_number(memory->fd, below(&path, id, "payload/memory.swap.max"), swap_mib << 20);
+		result = paused ? write_control(memory->fd, payload(&path, memory, id, "memory.swap.max"), "max")
+				: write_control_number(memory->fd, payload(&path, memory, id, "memory.swap.max"), swap_mib << 20);
 	else
-		result = write_control_number(memory->fd, below(&path, id, "payload/memory.swappiness"),
+		result = write_control_number(memory->fd, payload(&path, memory, id, "memory.swappiness"),
 					      paused ? SWAPPINESS_FIRST : swap_mib > 0 ? SWAPPINESS_USUAL : SWAPPINESS_NEVER);
 	return result < 0 && errno != ENOENT ? -1 : 0;
 }
@@ -71,11 +71,11 @@ void cgroup_reclaim(const struct cgroup_tree *tree, const char *id, uint64_t byt
 	struct cgroup_path path;
 	const struct hierarchy *memory = with_controller(tree, CONTROL_MEMORY);
 	if (!memory->unified) {
-		write_control(memory->fd, below(&path, id, "payload/memory.force_empty"), "0");
+		write_control(memory->fd, payload(&path, memory, id, "memory.force_empty"), "0");
 		return;
 	}
 	for (int round = 0; round < RECLAIM_ROUNDS; round++)
-		if (write_control_number(memory->fd, below(&path, id, "payload/memory.reclaim"), bytes) == 0 || errno != EAGAIN)
+		if (write_control_number(memory->fd, payload(&path, memory, id, "memory.reclaim"), bytes) == 0 || errno != EAGAIN)
 			return;
 }
 
@@ -116,7 +116,7 @@ int cgroup_each_process(const struct cgroup_tree *tree, const char *id, int (*vi
 {
 	struct cgroup_path path;
 	const struct hierarchy *memory = with_controller(tree, CONTROL_MEMORY);
-	struct visit inner = {openat(memory->fd, below(&path, id, "payload"), O_RDONLY | O_DIRECTORY | O_CLOEXEC), visit, context};
+	struct visit inner = {openat(memory->fd, payload(&path, memory, id, "."), O_RDONLY | O_DIRECTORY | O_CLOEXEC), visit, context};
 	if (inner.dir < 0)
 		return 0;
 	int result = visit_listed(&inner, inner.dir);

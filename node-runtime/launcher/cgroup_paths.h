@@ -17,6 +17,13 @@ static inline const char *below(struct cgroup_path *path, const char *id, const 
 	return path->text;
 }
 
+/* A file of the sandbox's payload in one hierarchy. */
+static inline const char *payload(struct cgroup_path *path, const struct hierarchy *hierarchy, const char *id, const char *rest)
+{
+	snprintf(path->text, sizeof path->text, hierarchy->flat ? "%s/%s" : "%s/payload/%s", id, rest);
+	return path->text;
+}
+
 static inline const struct hierarchy *with_controller(const struct cgroup_tree *tree, unsigned controller)
 {
 	for (int i = 0; i < tree->count; i++)

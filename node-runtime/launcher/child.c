@@ -46,7 +46,7 @@ static _Noreturn void give_up(int channel, enum child_step step)
 	_exit(1);
 }
 
-/* Waits for the launcher to have written the id maps; takes the two mounts it made. */
+/* Waits for the launcher to have written the id maps; takes the mounts it made. */
 static int pass_gate(int channel, int mounts[GO_FDS])
 {
 	char byte, control[CMSG_SPACE(GO_FDS * sizeof(int))];
@@ -82,7 +82,10 @@ static int become_root(int channel)
 	return 0;
 }
 
-/* The namespace's root is the group that the process is in by then; v2 wants Aether out of it, so that controllers can be turned on. */
+/*
+ * The namespace's root is the group that the process is in by then; v2 wants Aether out of it, so that controllers can be turned on, and
+ * where the group is the payload itself, Aether leaves it again.
+ */
 static int enter_cgroups(const struct cgroup_handles *cgroup)
 {
 	for (int i = 0; i < cgroup->gate_count; i++)
@@ -90,6 +93,9 @@ static int enter_cgroups(const struct cgroup_handles *cgroup)
 			return -1;
 	if (unshare(CLONE_NEWCGROUP) < 0)
 		return -1;
+	for (int i = 0; i < cgroup->gate_count; i++)
+		if (cgroup->exits[i] >= 0 && write(cgroup->exits[i], "0", 1) != 1)
+			return -1;
 	return cgroup->agent_procs >= 0 && write(cgroup->agent_procs, "0", 1) != 1 ? -1 : 0;
 }
 
@@ -192,7 +198,7 @@ _Noreturn void child_run(const struct child_setup *setup)
 		give_up(channel, STEP_PROPAGATION);
 	if (attach_root(mounts[GO_ROOT]) < 0)
 		give_up(channel, STEP_ROOT);
-	if (inside_mount_all(mounts[GO_ROOT], mounts[GO_DEV], &setup->limits, setup->hostname, &step) < 0)
+	if (inside_mount_all(mounts, &setup->limits, setup->hostname, &step) < 0)
 		give_up(channel, step);
 	if (change_root() < 0)
 		give_up(channel, STEP_PIVOT);

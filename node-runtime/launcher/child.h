@@ -42,7 +42,7 @@ struct child_report {
 };
 
 /* Passed over the gate with the go-ahead. */
-enum { GO_ROOT, GO_DEV, GO_FDS };
+enum { GO_ROOT, GO_DEV, GO_EMPTY, GO_FDS };
 
 struct child_setup {
 	const char *hostname;

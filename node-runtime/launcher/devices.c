@@ -19,7 +19,10 @@ static const struct {
 	const char *name, *target;
 } LINKS[] = {{"fd", "/proc/self/fd"}, {"stdin", "/proc/self/fd/0"}, {"stdout", "/proc/self/fd/1"}, {"stderr", "/proc/self/fd/2"}, {"ptmx", "pts/ptmx"}};
 
-static const char *const DIRECTORIES[] = {"pts", "shm", "mqueue"};
+static const struct {
+	const char *name;
+	mode_t mode;
+} DIRECTORIES[] = {{"pts", 0755}, {"shm", 01777}, {"mqueue", 0755}};
 
 static int give(int dir, const char *name, uid_t owner)
 {
@@ -35,19 +38,20 @@ static int fill(int dir, uid_t owner)
 		if (symlinkat(LINKS[i].target, dir, LINKS[i].name) < 0 || give(dir, LINKS[i].name, owner) < 0)
 			return -1;
 	for (size_t i = 0; i < sizeof DIRECTORIES / sizeof *DIRECTORIES; i++)
-		if (mkdirat(dir, DIRECTORIES[i], 0755) < 0 || give(dir, DIRECTORIES[i], owner) < 0)
+		if (mkdirat(dir, DIRECTORIES[i].name, DIRECTORIES[i].mode) < 0 || give(dir, DIRECTORIES[i].name, owner) < 0)
 			return -1;
 	return 0;
 }
 
-int devices_make(uid_t owner, struct fault *fault)
+int devices_make(uid_t owner, uint64_t memory_mib, struct fault *fault)
 {
-	char id[16];
+	char id[16], size[32];
+	snprintf(size, sizeof size, "%lluk", (unsigned long long)memory_mib * 512);
 	snprintf(id, sizeof id, "%u", owner);
 	int context = fsopen("tmpfs", FSOPEN_CLOEXEC), mounted = -1;
 	if (context >= 0 && fsconfig(context, FSCONFIG_SET_STRING, "source", "tmpfs", 0) == 0 &&
 	    fsconfig(context, FSCONFIG_SET_STRING, "mode", "755", 0) == 0 && fsconfig(context, FSCONFIG_SET_STRING, "uid", id, 0) == 0 &&
-	    fsconfig(context, FSCONFIG_SET_STRING, "gid", id, 0) == 0 && fsconfig(context, FSCONFIG_SET_STRING, "size", "64m", 0) == 0 &&
+	    fsconfig(context, FSCONFIG_SET_STRING, "gid", id, 0) == 0 && fsconfig(context, FSCONFIG_SET_STRING, "size", size, 0) == 0 &&
 	    fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == 0)
 		mounted = fsmount(context, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
 	close_fd(&context);

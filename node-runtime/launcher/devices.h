@@ -4,9 +4,13 @@
 
 #include "fault.h"
 
+#include <stdint.h>
 #include <sys/types.h>
 
-/* A detached mount whose contents belong to `owner`, or -1. pts, shm and mqueue in it are empty directories. */
-int devices_make(uid_t owner, struct fault *fault);
+/*
+ * A detached mount whose contents belong to `owner`, or -1. pts, shm and mqueue in it are empty directories. It holds as much as half of
+ * the memory limit, as a tmpfs takes of a machine, because /dev/shm is a part of it.
+ */
+int devices_make(uid_t owner, uint64_t memory_mib, struct fault *fault);
 
 #endif

@@ -80,29 +80,20 @@ static const char *const HIDDEN_SYS[] = {"firmware", "devices/virtual/powercap",
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
-/* An empty read-only directory to lay over others; not attached anywhere itself. */
-static int make_empty(void)
-{
-	int context = fsopen("tmpfs", FSOPEN_CLOEXEC), mounted = -1;
-	if (context >= 0 && fsconfig(context, FSCONFIG_SET_STRING, "mode", "555", 0) == 0 && fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == 0)
-		mounted = fsmount(context, FSMOUNT_CLOEXEC, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
-	close_fd(&context);
-	return mounted;
-}
-
-/* Detached mounts cannot be cloned on older kernels: the first directory that is there gets the mount itself, the others clones of it. */
-static int hide_directories(int root, const char *const *paths, size_t count, int *empty)
+/*
+ * Lays an empty read-only directory over others; it is the launcher's, one for all sandboxes. Detached mounts cannot be cloned on older
+ * kernels: the first directory that is there gets the mount itself, the others clones of it.
+ */
+static int hide_directories(int root, const char *const *paths, size_t count, int empty, bool *attached)
 {
 	for (size_t i = 0; i < count; i++) {
 		int point = open_beneath(root, paths[i], O_PATH | O_DIRECTORY | O_NOFOLLOW, RESOLVE_BENEATH, 0);
 		if (point < 0 && errno == ENOENT)
 			continue;
 		int result = -1;
-		if (point >= 0 && *empty < 0) {
-			*empty = make_empty();
-			result = *empty < 0 ? -1 : attach(*empty, point);
-		} else if (point >= 0)
-			result = cover(root, paths[i], *empty, "");
+		if (point >= 0)
+			result = *attached ? cover(root, paths[i], empty, "") : attach(empty, point);
+		*attached = true;
 		close_fd(&point);
 		if (result < 0)
 			return -1;
@@ -110,12 +101,12 @@ static int hide_directories(int root, const char *const *paths, size_t count, in
 	return 0;
 }
 
-static int protect_proc(int proc, int dev, int *empty)
+static int protect_proc(int proc, int dev, int empty, bool *attached)
 {
 	for (size_t i = 0; i < COUNT_OF(HIDDEN_FILES); i++)
 		if (cover(proc, HIDDEN_FILES[i], dev, "null") < 0)
 			return -1;
-	if (hide_directories(proc, HIDDEN_DIRECTORIES, COUNT_OF(HIDDEN_DIRECTORIES), empty) < 0)
+	if (hide_directories(proc, HIDDEN_DIRECTORIES, COUNT_OF(HIDDEN_DIRECTORIES), empty, attached) < 0)
 		return -1;
 	for (size_t i = 0; i < COUNT_OF(READ_ONLY); i++)
 		if (make_read_only(proc, READ_ONLY[i]) < 0)
@@ -123,23 +114,31 @@ static int protect_proc(int proc, int dev, int *empty)
 	return 0;
 }
 
-static int mount_below_dev(int dev, uint64_t memory_mib, enum child_step *step)
+/* A part of the file system of /dev, which a file system of its own would only make dearer, under flags of its own. */
+static int mount_shm(int dev)
 {
-	char size[32], terminals[16];
+	struct mount_attr flags = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC};
+	int point = open_beneath(dev, "shm", O_PATH | O_DIRECTORY | O_NOFOLLOW, RESOLVE_BENEATH, 0);
+	int clone = open_tree(dev, "shm", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	int result = point < 0 || clone < 0 || mount_setattr(clone, "", AT_EMPTY_PATH, &flags, sizeof flags) < 0 ? -1 : attach(clone, point);
+	close_fd(&clone);
+	close_fd(&point);
+	return result;
+}
+
+static int mount_below_dev(int dev, enum child_step *step)
+{
+	char terminals[16];
 	snprintf(terminals, sizeof terminals, "%d", TERMINALS_MAX);
-	snprintf(size, sizeof size, "%lluk", (unsigned long long)memory_mib * 512); /* half of the limit, as a tmpfs takes of a machine */
 	const struct option pts[] = {{"ptmxmode", "0666"}, {"mode", "0620"}, {"gid", "5"}, {"max", terminals}, {NULL, NULL}};
-	const struct option shm[] = {{"mode", "1777"}, {"size", size}, {NULL, NULL}};
 	*step = STEP_DEV_PTS;
 	int fd = mount_new(dev, "pts", "devpts", pts, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
 	if (fd < 0)
 		return -1;
 	close_fd(&fd);
 	*step = STEP_DEV_SHM;
-	fd = mount_new(dev, "shm", "tmpfs", shm, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
-	if (fd < 0)
+	if (mount_shm(dev) < 0)
 		return -1;
-	close_fd(&fd);
 	*step = STEP_DEV_MQUEUE;
 	fd = mount_new(dev, "mqueue", "mqueue", NULL, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
 	if (fd < 0 && errno != ENODEV) /* a kernel without POSIX queues */
@@ -148,12 +147,13 @@ static int mount_below_dev(int dev, uint64_t memory_mib, enum child_step *step)
 	return 0;
 }
 
-static int mount_kernel_files(int root, int dev, const struct cgroup_limits *limits, enum child_step *step)
+static int mount_kernel_files(const int given[GO_FDS], const struct cgroup_limits *limits, enum child_step *step)
 {
 	unsigned attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
-	int empty = -1, proc = -1, sys = -1, point = -1, result = -1;
+	int root = given[GO_ROOT], dev = given[GO_DEV], proc = -1, sys = -1, point = -1, result = -1;
+	bool attached = false;
 	*step = STEP_DEV;
-	if ((point = open_point(root, "dev")) < 0 || attach(dev, point) < 0 || mount_below_dev(dev, limits->memory_mib, step) < 0)
+	if ((point = open_point(root, "dev")) < 0 || attach(dev, point) < 0 || mount_below_dev(dev, step) < 0)
 		goto out;
 	*step = STEP_PROC;
 	if ((proc = mount_new(root, "proc", "proc", NULL, attributes)) < 0)
@@ -162,28 +162,27 @@ static int mount_kernel_files(int root, int dev, const struct cgroup_limits *lim
 	if ((sys = mount_new(root, "sys", "sysfs", NULL, attributes | MOUNT_ATTR_RDONLY)) < 0)
 		goto out;
 	*step = STEP_PROC_MASK;
-	if (protect_proc(proc, dev, &empty) < 0)
+	if (protect_proc(proc, dev, given[GO_EMPTY], &attached) < 0)
 		goto out;
 	*step = STEP_SYS_MASK;
-	if (hide_directories(sys, HIDDEN_SYS, COUNT_OF(HIDDEN_SYS), &empty) < 0)
+	if (hide_directories(sys, HIDDEN_SYS, COUNT_OF(HIDDEN_SYS), given[GO_EMPTY], &attached) < 0)
 		goto out;
 	*step = STEP_FACTS;
 	result = mount_facts(proc, sys, dev, limits);
 out:
-	close_fd(&empty);
 	close_fd(&proc);
 	close_fd(&sys);
 	close_fd(&point);
 	return result;
 }
 
-int inside_mount_all(int root, int dev, const struct cgroup_limits *limits, const char *hostname, enum child_step *step)
+int inside_mount_all(const int given[GO_FDS], const struct cgroup_limits *limits, const char *hostname, enum child_step *step)
 {
-	if (mount_kernel_files(root, dev, limits, step) < 0)
+	if (mount_kernel_files(given, limits, step) < 0)
 		return -1;
 	*step = STEP_TMP;
-	if (make_tmp(root) < 0)
+	if (make_tmp(given[GO_ROOT]) < 0)
 		return -1;
 	*step = STEP_ETC;
-	return mount_names(root, dev, hostname);
+	return mount_names(given[GO_ROOT], given[GO_DEV], hostname);
 }

@@ -4,6 +4,7 @@
 
 #include "child.h"
 
-int inside_mount_all(int root, int dev, const struct cgroup_limits *limits, const char *hostname, enum child_step *step);
+/* `given`: what came with the go-ahead. */
+int inside_mount_all(const int given[GO_FDS], const struct cgroup_limits *limits, const char *hostname, enum child_step *step);
 
 #endif

@@ -7,6 +7,7 @@
  *   sandboxes/<id>  the LAUNCH request of every sandbox      tombs/   ids that must not come back
  *   root/           empty: where a sandbox's root is put together, in its own mount namespace
  *   stage/          empty: mount points of old kernels' detours
+ *   empty/          an empty directory that is laid over others inside
  */
 #ifndef DSEC_LAUNCHER_H
 #define DSEC_LAUNCHER_H
@@ -22,7 +23,7 @@ struct launcher {
 	char run[PATH_BYTES];
 	char trash[PATH_BYTES]; /* empty: removed upper layers stay where they are */
 	char cgroup_name[256];
-	int run_fd, layers_fd, records_fd, tombs_fd, root_fd, stage_fd;
+	int run_fd, layers_fd, records_fd, tombs_fd, root_fd, stage_fd, empty_fd;
 	int aether_fd; /* copy of the program, 0711 and root's: runs, but cannot be read or traced from inside a sandbox */
 	bool old_kernel; /* take the detours of the oldest supported kernel even where they are not needed */
 	struct cgroup_tree cgroups;

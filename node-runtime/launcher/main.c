@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 static const char USAGE[] =
@@ -76,6 +77,15 @@ static int in_flight(struct sandbox *sandbox, void *context)
 	return sandbox->phase == SANDBOX_LAUNCHING || sandbox->phase == SANDBOX_ENDING;
 }
 
+static void leave_empty(void)
+{
+	char path[PATH_BYTES + 16];
+	close_fd(&launcher.empty_fd);
+	snprintf(path, sizeof path, "%s/empty", launcher.run);
+	umount2(path, MNT_DETACH);
+	rmdir(path);
+}
+
 /* Removes what is empty. Records, tombstones and live sandboxes stay for the next launcher. */
 static void clean_up(void)
 {
@@ -83,6 +93,7 @@ static void clean_up(void)
 	images_close();
 	loop_devices_tidy();
 	cgroup_close(&launcher.cgroups, launcher.cgroup_name);
+	leave_empty();
 	if (chdir("/") == 0) {
 		unlinkat(launcher.run_fd, "root", AT_REMOVEDIR);
 		unlinkat(launcher.run_fd, "layers", AT_REMOVEDIR);

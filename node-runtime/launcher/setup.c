@@ -104,6 +104,7 @@ static int open_subdirectories(struct fault *fault)
 	} directories[] = {
 		{"layers", 0700, &launcher.layers_fd}, {"sandboxes", 0700, &launcher.records_fd}, {"tombs", 0700, &launcher.tombs_fd},
 		{"stage", 0700, &launcher.stage_fd},   {"root", 0711, &launcher.root_fd},
+		{"empty", 0755, &launcher.empty_fd},
 	};
 	char path[PATH_BYTES + 16];
 	for (size_t i = 0; i < sizeof directories / sizeof *directories; i++) {
@@ -122,6 +123,32 @@ static int enter_mount_namespace(int given, struct fault *fault)
 		return setns(given, CLONE_NEWNS) < 0 ? fault_errno(fault, "join --mount-ns") : 0;
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
 		return fault_errno(fault, "make mount namespace");
+	return 0;
+}
+
+/*
+ * An empty read-only directory, laid over what sandboxes must not see: one file system for all of them, since each one that is mounted
+ * costs memory in every memory group. Nobody inside may write to it: it belongs to the host's root and is read-only itself. Attached,
+ * because older kernels clone nothing else; with a former launcher's namespace comes its mount.
+ */
+static int open_empty(struct fault *fault)
+{
+	struct stat above, empty;
+	char path[PATH_BYTES + 16];
+	if (fstat(launcher.run_fd, &above) < 0 || fstat(launcher.empty_fd, &empty) < 0)
+		return fault_errno(fault, "look at empty directory");
+	if (above.st_dev != empty.st_dev)
+		return 0;
+	int context = fsopen("tmpfs", FSOPEN_CLOEXEC), mounted = -1;
+	if (context >= 0 && fsconfig(context, FSCONFIG_SET_STRING, "mode", "555", 0) == 0 && fsconfig(context, FSCONFIG_SET_FLAG, "ro", NULL, 0) == 0 &&
+	    fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == 0)
+		mounted = fsmount(context, FSMOUNT_CLOEXEC, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+	close_fd(&context);
+	snprintf(path, sizeof path, "%s/empty", launcher.run);
+	if (mounted < 0 || move_mount(mounted, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+		return fault_errno(fault, "mount empty directory");
+	close_fd(&launcher.empty_fd);
+	launcher.empty_fd = mounted;
 	return 0;
 }
 
@@ -190,7 +217,7 @@ int set_up(const struct options *options, struct fault *fault)
 	launcher.old_kernel = options->old_kernel;
 	reset_process();
 	if (find_aether(options, fault) < 0 || open_directories(options, fault) < 0 || enter_mount_namespace(options->mount_ns, fault) < 0 ||
-	    open_subdirectories(fault) < 0)
+	    open_subdirectories(fault) < 0 || open_empty(fault) < 0)
 		return -1;
 	if (loop_open() < 0)
 		return fault_errno(fault, "open event loop");

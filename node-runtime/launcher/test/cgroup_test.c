@@ -55,7 +55,9 @@ static void chooses_mixed(void)
 	struct cgroup_tree tree;
 	CHECK(cgroup_choose(&tree, joined(V1_HOST, BARE_V2), "hugetlb\n", false) == 0);
 	CHECK(tree.layout == CGROUP_MIXED && tree.count == 4 && tree.list[0].unified && tree.list[0].controllers == 0);
+	CHECK(tree.list[1].controllers == CONTROL_MEMORY && tree.list[1].flat && !tree.list[0].flat && !tree.list[2].flat && !tree.list[3].flat);
 	CHECK(cgroup_choose(&tree, joined(V1_HOST, BARE_V2), "hugetlb\n", true) == 0 && tree.layout == CGROUP_V1);
+	CHECK(!tree.list[0].flat); /* there it says which sandboxes exist, and which process is Aether */
 }
 
 static void refuses_a_host_without_controllers(void)
