@@ -39,6 +39,8 @@ export const SDK_LIMITS = {
   createTimeoutMsMax: 24 * 3_600_000,
   /** Core messages may be lost: items without news are asked for, first soon, then ever more slowly. */
   catchUpFirstOneMs: 40,
+  /** A single create is asked for after so many times what those before it took: asking while everything is slow makes it slower. */
+  catchUpPatience: 3,
   catchUpFirstManyMs: 250,
   catchUpGrowth: 4,
   catchUpEveryMs: 1_000,

@@ -10,6 +10,9 @@ import { Feed } from './transport/feed.ts';
 import { Losses } from './transport/losses.ts';
 import { OpClient } from './transport/op-client.ts';
 
+/** Of round-trip times, as TCP does it. */
+const SMOOTHING = 1 / 8;
+
 export class Session {
   readonly project: ProjectName;
   readonly bus: Bus;
@@ -20,6 +23,8 @@ export class Session {
   readonly feed: Feed;
   /** Edge of the newest assignment seen: a first guess where the next sandbox will be. */
   edgeHint: EdgeName | undefined;
+  /** What single creates take at the moment, smoothed; 0 before the first. */
+  #createMs = 0;
   readonly #seen = new Map<Shard, number>();
   #shards: readonly Shard[] | undefined;
 
@@ -38,6 +43,14 @@ export class Session {
     if (!this.#shards || options.fresh)
       this.#shards = (await this.api.call('info', {}, { giveUpAfterMs: options.giveUpAfterMs, signal: options.signal })).shards;
     return this.#shards.length;
+  }
+
+  get createMs(): number {
+    return this.#createMs;
+  }
+
+  sawCreate(tookMs: number): void {
+    this.#createMs = this.#createMs === 0 ? tookMs : this.#createMs + (tookMs - this.#createMs) * SMOOTHING;
   }
 
   saw(shard: Shard, sequence: number | undefined): void {

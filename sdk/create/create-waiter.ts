@@ -36,11 +36,13 @@ export type CreateWaitOptions = {
 /** Resolves with every item settled, or with those left open when the time was over; throws what the create itself was refused with. */
 export const createAndWait = async (session: Session, order: CreateOrder, options: CreateWaitOptions): Promise<Assembly> => {
   const requestId = requestIdFor(session.project, order.key, await session.shardCount({ signal: options.signal }));
+  const startedAt = session.clock.now();
   const waiter = new CreateWaiter(session, order, options, requestId);
   try {
     const answered = await waiter.send();
     if (answered.requestId !== requestId) return await retryWithFreshShards(session, order, options, answered);
     await waiter.settle();
+    if (order.count === 1 && waiter.assembly.done) session.sawCreate(session.clock.now() - startedAt);
     return waiter.assembly;
   } finally {
     waiter.close();
@@ -113,7 +115,7 @@ class CreateWaiter {
   async settle(): Promise<void> {
     if (this.#order.mayExist) await this.#catchUp(0);
     if (this.#failure) throw this.#failure;
-    let pauseMs: number = this.#wide ? SDK_LIMITS.catchUpFirstManyMs : SDK_LIMITS.catchUpFirstOneMs;
+    let pauseMs = this.#firstPauseMs;
     while (!this.assembly.done && this.#leftMs() > 0) {
       const why = await this.#wake.wait(Math.min(pauseMs, this.#leftMs()), this.#options.signal);
       if (this.#failure) throw this.#failure;
@@ -123,6 +125,11 @@ class CreateWaiter {
       await Promise.race([asking, this.#ended]);
       pauseMs = Math.min(pauseMs * SDK_LIMITS.catchUpGrowth, SDK_LIMITS.catchUpSlowestMs);
     }
+  }
+
+  get #firstPauseMs(): number {
+    const { catchUpFirstOneMs, catchUpFirstManyMs, catchUpPatience } = SDK_LIMITS;
+    return this.#wide ? catchUpFirstManyMs : Math.min(catchUpFirstManyMs, Math.max(catchUpFirstOneMs, catchUpPatience * this.#session.createMs));
   }
 
   close(): void {

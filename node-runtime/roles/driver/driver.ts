@@ -40,6 +40,9 @@ export type DriverOptions<S extends object, C extends { readonly type: string },
   readonly onAdopted?: (state: S, stored: StoredCommit, over: boolean) => void;
 };
 
+/** The reason of every abort: without one, each makes an exception with a stack that nobody looks at. */
+const OVERTAKEN = 'overtaken by a newer state';
+
 type Running = { readonly abort: AbortController };
 type ActorWork = { readonly effects: Map<string, Running>; timer: NodeJS.Timeout | undefined; deadlines: readonly Deadline[] };
 
@@ -104,7 +107,7 @@ export class ActorDriver<S extends object, C extends { readonly type: string }, 
     this.#closed = true;
     for (const { effects, timer } of this.#work.values()) {
       clearTimeout(timer);
-      for (const { abort } of effects.values()) abort.abort();
+      for (const { abort } of effects.values()) abort.abort(OVERTAKEN);
     }
     for (const timer of this.#retries) clearTimeout(timer);
     this.#work.clear();
@@ -174,7 +177,7 @@ export class ActorDriver<S extends object, C extends { readonly type: string }, 
     this.#work.set(key, work);
     const { stop, start } = changesOfWork(work.effects.keys(), effects);
     for (const effectKey of stop) {
-      work.effects.get(effectKey)?.abort.abort();
+      work.effects.get(effectKey)?.abort.abort(OVERTAKEN);
       work.effects.delete(effectKey);
     }
     for (const effect of start) this.#start(work, effect, address);

@@ -4,6 +4,7 @@
  * Checks the frame and the fields before anything is looked up, and the sandbox's state before Chronus is asked. Every
  * answer is one op frame; every failure is a typed error.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Msg, NatsConnection } from '@nats-io/transport-node';
 import { invalid } from '#bus/envelope.ts';
 import { DsecError, toWireError } from '#bus/errors.ts';
@@ -103,7 +104,7 @@ const parseTarget = (subject: string): { project: ProjectName; id: SandboxId; op
 const handlerFor = async (options: OpsOptions, project: ProjectName, id: SandboxId, op: OpName, request: OpParsed<OpName>): Promise<OpHandler> => {
   const address = sandboxAddress(project, id);
   if (address.home !== options.edge) throw DsecError.of('SANDBOX_NOT_FOUND', `sandbox ${id} does not live on node ${options.edge}`);
-  const found = await stateOf(options, address);
+  const found = await settledStateOf(options, address);
   if (!found) throw DsecError.of('SANDBOX_NOT_FOUND', `there is no sandbox ${id} in project ${project}; see dsec ls`);
   const atRest = await handlerAtRest(options, found, op, request);
   if (atRest) return atRest;
@@ -158,6 +159,17 @@ const expired = ({ id, stopReason, spec, livesVersion }: SandboxState): DsecErro
     outcome: 'not_applied',
     details: { reason: stopReason },
   });
+};
+
+/**
+ * A client sees the commit that says "running" as soon as the log has it, and its first operation may come in one piece with the
+ * log's answer to this Edge: what that answer changes is done by the next turn.
+ */
+const settledStateOf = async (options: OpsOptions, address: ActorAddress): Promise<SandboxState | undefined> => {
+  const state = await stateOf(options, address);
+  if (state?.status !== 'starting') return state;
+  await nextTurn();
+  return stateOf(options, address);
 };
 
 const stateOf = async (options: OpsOptions, address: ActorAddress): Promise<SandboxState | undefined> => {
