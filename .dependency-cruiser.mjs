@@ -7,7 +7,7 @@
  * | actors | bus-schemas, xstate (ports and kernel included: no I/O anywhere) |
  * | storage-adapters | bus-schemas, actors/ports, drivers |
  * | sdk | bus-schemas, the NATS client, its CLI's libraries |
- * | simulations | bus-schemas, actors, storage-adapters/memory |
+ * | simulations | bus-schemas, actors, storage-adapters/memory (and how a commit becomes a message), libraries of its report |
  * | infra | bus-schemas, the NATS client (the demo and the cluster put everything together, like node-runtime/bin) |
  * | node-runtime | everything above |
  *
@@ -66,8 +66,8 @@ export default {
       'The simulation runs the decisions over memory.',
       '^bus-schemas/',
       '^actors/',
-      '^storage-adapters/memory/',
-      packages('zod', 'fast-check'),
+      '^storage-adapters/(memory/|commit-message)',
+      packages('zod', 'commander', 'cli-table3', 'echarts'),
     ),
     {
       ...only(

@@ -7,6 +7,7 @@
 import type { CommandEnvelope } from '#bus/envelope.ts';
 import { type WireError, wireError } from '#bus/errors.ts';
 import { bodyHashOf, type EdgeName, messageIdOf, type RequestId } from '#bus/ids.ts';
+import { KEY_LIMITS } from '#bus/limits.ts';
 import type { ReportBatch } from '#bus/request/schema.ts';
 import type { LaunchSandboxes, SandboxCommand } from '#bus/sandbox/commands.ts';
 import type { TimestampMs } from '#bus/units.ts';
@@ -91,6 +92,18 @@ export const batchReport = (envelope: CommandEnvelope, requestId: RequestId, new
   const data: ReportBatch = { type: 'ReportBatch', project: envelope.project, requestId, ...news };
   return { ...envelope, id: messageIdOf(envelope.project, requestId, 'batch', bodyHashOf(data)), at, causationId: envelope.id, replyTo: undefined, data };
 };
+
+/**
+ * A refusal is for ever (INV-REFUSED): before it is told, a tombstone takes the place of the sandbox's first commit. Otherwise the
+ * same batch, come again after a crash or for the sake of another item, could create here what another node was given meanwhile.
+ */
+export const tombstoneOfRefused = { expectedSequence: 0, ttlMs: KEY_LIMITS.tombstoneTtlMs } as const;
+
+/** A create that meets its own tombstone: this node refused it before, and perhaps could not say so any more. */
+export const refusedBefore = (edge: EdgeName, result: CommandResult): WireError | null =>
+  !result.ok && result.error.code === 'SANDBOX_ENDED'
+    ? wireError('NODE_FULL', `node ${edge} has refused this sandbox before; another node gets it`, { details: { dimension: 'refused' } })
+    : null;
 
 /** Null when the answer is the last word; otherwise why the command has to come again. */
 export const unsettledBy = (result: CommandResult): WireError | null => (result.ok || result.error.retry === 'never' ? null : result.error);

@@ -4,7 +4,7 @@ import { wireError } from '#bus/errors.ts';
 import type { EdgeName, ProjectName, RequestId } from '#bus/ids.ts';
 import type { LaunchSandboxes } from '#bus/sandbox/commands.ts';
 import type { TimestampMs } from '#bus/units.ts';
-import { batchReport, createIdOf, NO_NEWS, overtookItsCreate, type NodeFacts, refusalOfBatch, unsettledBy } from './launch.ts';
+import { batchReport, createIdOf, NO_NEWS, overtookItsCreate, type NodeFacts, refusalOfBatch, refusedBefore, unsettledBy } from './launch.ts';
 import { ADMISSION_LIMITS, COMMAND_LIMITS } from './limits.ts';
 
 const node: NodeFacts = {
@@ -56,6 +56,13 @@ test('ids of creates and reports depend on what they are about alone, so repetit
   expect(refused(1).id).toBe(refused(2).id);
   expect(refused(1).id).not.toBe(refused(1, 2).id);
   expect(refused(1)).toMatchObject({ causationId: envelope.id, replyTo: undefined, data: { type: 'ReportBatch', refused: [{ index: 3, attempt: 1 }] } });
+});
+
+test('a create that meets its tombstone was refused before; any other answer was not a refusal', () => {
+  const edge = 'edge-a' as EdgeName;
+  expect(refusedBefore(edge, { ok: false, error: wireError('SANDBOX_ENDED', 'forgotten') })).toMatchObject({ code: 'NODE_FULL', retry: 'later' });
+  expect(refusedBefore(edge, { ok: false, error: wireError('INVALID_STATE', 'no') })).toBeNull();
+  expect(refusedBefore(edge, { ok: true, decision: 'ignored', reason: '', version: 1 })).toBeNull();
 });
 
 test('a stop that finds nothing comes again a few times; a pause that finds nothing does not', () => {

@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { ROOT } from './bundle.mjs';
 import { watchForLeaks } from './leaks.mjs';
 
-const SOURCES = ['bus-schemas', 'actors', 'storage-adapters', 'node-runtime', 'sdk', 'infra', 'test'];
+const SOURCES = ['bus-schemas', 'actors', 'storage-adapters', 'node-runtime', 'sdk', 'simulations', 'infra', 'test'];
 const KINDS = /\.(unit|prop|int|contract|kernel|e2e|chaos)\.spec\.ts$/;
 const tool = (name) => join(ROOT, 'node_modules/.bin', name);
 

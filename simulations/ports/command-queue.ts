@@ -1,10 +1,10 @@
 /** The work queue as one process reaches it: at least once, out of order after a loss, bounded in flight. */
 import { DsecError, toWireError, wireError } from '#bus/errors.ts';
-import { COMMANDS_STREAM, COMMANDS_SUBJECTS } from '#bus/subjects.ts';
+import { COMMANDS_SUBJECTS } from '#bus/subjects.ts';
 import type { EnqueueOutcome, WaitingCommand } from '#actors/ports/command-queue.ts';
 import { filtersOverlap, subjectMatches } from '#adapters/memory/stream.ts';
 import { US_PER_MS } from '../kernel/virtual-time.ts';
-import { CommandStore } from './command-store.ts';
+import { CommandStore, filterOf } from './command-store.ts';
 import type { Answer, BusServer } from './event-log.ts';
 import { unavailable } from './event-store.ts';
 import { PORT_LIMITS } from './limits.ts';
@@ -19,6 +19,7 @@ export class CommandQueueServer {
   readonly server: BusServer;
   readonly #ackWaitMs: number;
   readonly #consumers = new Map<string, QueueConsumer>();
+  readonly #byFilter = new Map<string, QueueConsumer>();
 
   constructor(server: BusServer, options: { readonly duplicateWindowMs?: number; readonly ackWaitMs?: number; readonly lean?: boolean } = {}) {
     this.server = server;
@@ -34,7 +35,7 @@ export class CommandQueueServer {
       const message = `${subject}: ${PORT_LIMITS.queuedCommands} commands are waiting; repeat it with the same id`;
       return { outcome: 'unknown', error: wireError('OVERLOADED', message, { outcome: 'unknown', retry: 'same' }) };
     }
-    this.pump();
+    this.#byFilter.get(filterOf(subject))?.pump();
     return { outcome: 'applied', sequence: stored.sequence, duplicate: stored.kind === 'duplicate' };
   }
 
@@ -48,16 +49,13 @@ export class CommandQueueServer {
     existing?.drop();
     const made = new QueueConsumer(this.server, this.store, filter, this.#ackWaitMs);
     this.#consumers.set(name, made);
+    this.#byFilter.set(filter, made);
     return made;
   }
 
   /** After an outage or an election. */
   serverBack(): void {
     for (const consumer of this.#consumers.values()) consumer.onServerBack();
-  }
-
-  pump(): void {
-    for (const consumer of this.#consumers.values()) consumer.pump();
   }
 }
 
@@ -94,46 +92,41 @@ export class SimCommandQueue {
     this.#link.send('enqueue', serve, silence);
   }
 
-  /** What waits on a subject, taken by nobody. */
-  waiting(subject: string, afterSequence: number, limit: number, done: (answer: Answer<WaitingCommand[]>) => void): void {
-    this.#look(subject, (store) => store.waiting(subject, afterSequence, limit), done);
-  }
-
   lastSequence(done: (answer: Answer<number>) => void): void {
-    this.#look(COMMANDS_STREAM, (store) => store.lastSequence, done);
+    this.#ask('lastSequence', () => this.#queue.store.lastSequence, done);
   }
 
-  #look<T>(what: string, read: (store: CommandStore) => T, done: (answer: Answer<T>) => void): void {
-    const { server, store } = this.#queue;
-    const silence = () => {
-      server.time.after(PORT_LIMITS.answerMs * US_PER_MS, 'no answer', () => (this.#link.isOpen ? done({ ok: false, error: unavailable(what) }) : undefined));
-    };
-    const serve = () => {
-      if (!server.stores) return silence();
-      const answer: Answer<T> = { ok: true, value: read(store) };
-      this.#link.receive('queue looked at', () => done(answer), silence);
-    };
-    this.#link.send('look at queue', serve, silence);
+  waiting(subject: string, afterSequence: number, limit: number, done: (answer: Answer<WaitingCommand[]>) => void): void {
+    this.#ask('waiting', () => this.#queue.store.ofSubject(subject, afterSequence, limit), done);
   }
 
   /** Delivers what matches, oldest first. Answers with an error where the server refuses the consumer or does not answer. */
   consume(options: ConsumeOptions, handler: SimHandler, done: (answer: Answer<{ close(): void }>) => void): void {
+    this.#ask('consume', () => this.#queue.consumer(options).attach(this.#link, handler, options), done);
+  }
+
+  #ask<T>(what: string, serve: () => T, done: (answer: Answer<T>) => void): void {
     const { server } = this.#queue;
-    const silence = () => {
-      server.time.after(PORT_LIMITS.answerMs * US_PER_MS, 'no answer', () =>
-        this.#link.isOpen ? done({ ok: false, error: unavailable(options.name) }) : undefined,
-      );
+    let heard = false;
+    const hear = (answer: Answer<T>) => {
+      if (heard || !this.#link.isOpen) return;
+      heard = true;
+      done(answer);
     };
-    const serve = () => {
+    const silence = () => void server.time.after(PORT_LIMITS.answerMs * US_PER_MS, 'no answer', () => hear({ ok: false, error: unavailable(what) }));
+    let served = false;
+    const arrive = () => {
+      if (served) return; // a copy of a question that the server has answered
       if (!server.stores) return silence();
-      let answer: Answer<{ close(): void }>;
+      served = true;
+      let answer: Answer<T>;
       try {
-        answer = { ok: true, value: this.#queue.consumer(options).attach(this.#link, handler, options) };
+        answer = { ok: true, value: serve() };
       } catch (thrown) {
         answer = { ok: false, error: toWireError(thrown) };
       }
-      this.#link.receive('consumer made', () => done(answer));
+      this.#link.receive(`${what} answered`, () => hear(answer), silence);
     };
-    this.#link.send('consume', serve, silence);
+    this.#link.send(what, arrive, silence);
   }
 }

@@ -30,6 +30,18 @@ export class CommandStore {
     return this.#size;
   }
 
+  get lastSequence(): number {
+    return this.#lastSequence;
+  }
+
+  /** Of one subject, oldest first. */
+  ofSubject(subject: string, afterSequence: number, limit: number): QueuedCommand[] {
+    const found: QueuedCommand[] = [];
+    for (const command of this.#waiting.get(filterOf(subject))?.bySequence.values() ?? [])
+      if (command.subject === subject && command.sequence > afterSequence && found.length < limit) found.push(command);
+    return found;
+  }
+
   sizeOf(filter: string): number {
     return this.#waiting.get(filter)?.bySequence.size ?? 0;
   }
@@ -67,17 +79,6 @@ export class CommandStore {
     }
     while (low < commands.length && !bySequence.has((commands[low] as QueuedCommand).sequence)) low += 1;
     return commands[low];
-  }
-
-  get lastSequence(): number {
-    return this.#lastSequence;
-  }
-
-  /** What waits on one subject after a sequence, oldest first. */
-  waiting(subject: string, afterSequence: number, limit: number): QueuedCommand[] {
-    const { bySequence } = this.#of(filterOf(subject));
-    const found = [...bySequence.values()].filter((command) => command.subject === subject && command.sequence > afterSequence);
-    return found.slice(0, limit);
   }
 
   remove(filter: string, sequence: number): void {

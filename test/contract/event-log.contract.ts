@@ -252,6 +252,16 @@ export const eventLogContract = (name: string, factory: EventLogFactory): void =
         expect(applied(await log.forget(actor, second, 60_000))).toBe(tombstone);
       });
 
+      test('of an actor that never was keeps it from ever beginning, until the tombstone goes', async () => {
+        const tombstone = applied(await log.forget(actor, 0, 60_000));
+        expect(applied(await log.forget(actor, 0, 60_000))).toBe(tombstone);
+        expect(await log.append(anAppend(actor, 1, 0))).toMatchObject({ outcome: 'not_applied', reason: 'conflict' });
+        expect(await log.last(actor)).toBeNull();
+        const first = await append(anAppend(at('sb-two'), 1, 0));
+        expect(await log.forget(at('sb-two'), 0, 60_000)).toMatchObject({ outcome: 'not_applied', reason: 'conflict' });
+        expect((await log.last(at('sb-two')))?.sequence).toBe(first);
+      });
+
       test('the tombstone disappears in its time and brings nothing back', async () => {
         const first = await append(anAppend(actor, 1, 0));
         const second = await append(anAppend(actor, 2, first));

@@ -18,6 +18,7 @@ import { isGoal, overtookItsCreate, unsettledBy } from '#actors/edge/launch.ts';
 import type { CommandMeta, CommandResult } from '#actors/kernel/host.ts';
 import type { Clock } from '#actors/ports/clock.ts';
 import type { CommandConsumer, CommandQueue, Delivery } from '#actors/ports/command-queue.ts';
+import type { EventLog } from '#actors/ports/event-log.ts';
 import type { SandboxEffect } from '#actors/sandbox/sandbox.effects.ts';
 import type { Log } from '../../log/log.ts';
 import type { ActorDriver } from '../driver/driver.ts';
@@ -32,6 +33,7 @@ export type EdgeCommandsOptions = {
   readonly generation: number;
   readonly connection: NatsConnection;
   readonly queue: CommandQueue;
+  readonly eventLog: EventLog;
   readonly driver: SandboxDriver;
   readonly admission: Admission;
   readonly clock: Clock;

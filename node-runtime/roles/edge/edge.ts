@@ -153,6 +153,7 @@ const openDoors = (i: Inside): Effect.Effect<void, unknown, Scope.Scope> =>
           generation,
           connection,
           queue,
+          eventLog,
           driver,
           admission,
           clock,

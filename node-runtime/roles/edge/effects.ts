@@ -3,6 +3,7 @@ import { DsecError, type WireError, wireError } from '#bus/errors.ts';
 import type { SandboxCommand } from '#bus/sandbox/commands.ts';
 import type { SandboxState } from '#bus/sandbox/state.ts';
 import type { SandboxBackend } from '#actors/ports/sandbox-backend.ts';
+import { isFinalFailure } from '#actors/sandbox/sandbox.failures.ts';
 import type { SandboxEffect } from '#actors/sandbox/sandbox.effects.ts';
 import type { EffectContext } from '../driver/driver.ts';
 
@@ -45,12 +46,8 @@ const finalOr = async (report: (error: WireError) => SandboxCommand, work: () =>
   try {
     return await work();
   } catch (thrown) {
-    if (thrown instanceof DsecError && FINAL.has(thrown.code)) return report(thrown.toWire());
-    if (thrown instanceof DsecError && thrown.retry === 'never') return report(thrown.toWire());
+    if (thrown instanceof DsecError && isFinalFailure(thrown)) return report(thrown.toWire());
     if (!(thrown instanceof DsecError)) return report(wireError('INTERNAL', thrown instanceof Error ? thrown.message : String(thrown)));
     throw thrown;
   }
 };
-
-/** Codes that a caller may well retry on another node, but that this node will not get past. */
-const FINAL: ReadonlySet<string> = new Set(['LAUNCH_FAILED', 'START_FAILED', 'NO_SPACE', 'LAYER_NOT_FOUND', 'NODE_FULL', 'UNPORTABLE_FILE', 'KEY_CONFLICT']);

@@ -20,6 +20,8 @@ import {
   NO_NEWS,
   overtookItsCreate,
   refusalOfBatch,
+  refusedBefore,
+  tombstoneOfRefused,
   unsettledBy,
 } from '#actors/edge/launch.ts';
 import type { CommandMeta } from '#actors/kernel/host.ts';
@@ -29,6 +31,7 @@ import { Gathering } from './gathering.ts';
 import { EDGE_LIMITS } from './limits.ts';
 
 type Batch = Pick<LaunchSandboxes, 'requestId' | 'items'>;
+type Refused = LaunchItem & { readonly error: WireError };
 type Taken = { readonly item: LaunchItem; readonly error: WireError | null };
 
 export class PackedCreates {
@@ -49,12 +52,14 @@ export class PackedCreates {
     if (!parsed.success) throw invalid('MALFORMED_MESSAGE', 'LaunchSandboxes', parsed.error);
     const batch = parsed.data;
     const refusal = this.#refusalOfBatch(batch);
-    const refused: BatchNews['refused'] = [];
-    const taking = Promise.all(batch.items.map((item) => this.#admit(batch, item, refusal, refused)));
+    const refusing: Promise<Refused | null>[] = [];
+    const taking = Promise.all(batch.items.map((item) => this.#admit(batch, item, refusal, refusing)));
     taking.catch(() => {}); // looked at below, after the refusals are told
     this.#o.onAdmitted(this.#delivery.sequence); // what `used` says from here on includes this batch
-    if (refused.length > 0) await this.#tell(batch, { ...NO_NEWS, refused });
+    await this.#tellRefused(batch, await Promise.all(refusing));
+    const known = refusing.length;
     const taken = (await taking).filter((one) => one !== null);
+    await this.#tellRefused(batch, await Promise.all(refusing.slice(known)));
     if (batch.follow && batch.heldUntil !== null) await this.#tellHeld(batch, taken);
     else if (batch.follow) await this.#follow(batch, taken);
     this.#delivery.ack();
@@ -98,26 +103,43 @@ export class PackedCreates {
   }
 
   /** Reserves at once, in the order of the items; resolves with null for what is refused, and when the create is durable else. */
-  #admit(batch: LaunchSandboxes, item: LaunchItem, refusal: WireError | null, refused: BatchNews['refused']): Promise<Taken | null> {
+  #admit(batch: LaunchSandboxes, item: LaunchItem, refusal: WireError | null, refusing: Promise<Refused | null>[]): Promise<Taken | null> {
     const { driver, admission, generation } = this.#o;
     const { project } = this.#envelope;
     const address = sandboxAddress(project, item.sandboxId);
     if (driver.peek(address)) return Promise.resolve({ item, error: null });
     const admitted = refusal ? { ok: false as const, error: refusal } : admission.admit(item.sandboxId, batch.spec, project);
     if (!admitted.ok) {
-      const { index, attempt } = item;
       this.#o.log.info('create.refused', { actorId: item.sandboxId, code: admitted.error.code });
-      refused.push({ index, attempt, error: admitted.error });
+      refusing.push(this.#bury(item, admitted.error));
       return Promise.resolve(null);
     }
     const command = createOf(batch, item, admitted.slot, generation);
     return driver.submit(address, command, this.#metaOf(createIdOf(this.#envelope, item)), { birth: true }).then((result) => {
       const held = driver.peek(address);
       if (!held || ENDED_STATUSES.has(held.state.status)) admission.release(item.sandboxId);
+      const before = refusedBefore(this.#o.edge, result);
+      if (before) {
+        refusing.push(Promise.resolve({ ...item, error: before }));
+        return null;
+      }
       const unsettled = unsettledBy(result);
       if (unsettled) throw new DsecError(unsettled);
       return { item, error: result.ok ? null : result.error };
     });
+  }
+
+  /** A refusal is durable before it is told, as everything that leaves an actor. Null: a process before this one has created it. */
+  async #bury(item: LaunchItem, error: WireError): Promise<Refused | null> {
+    const address = sandboxAddress(this.#envelope.project, item.sandboxId);
+    const buried = await this.#o.eventLog.forget(address, tombstoneOfRefused.expectedSequence, tombstoneOfRefused.ttlMs);
+    if (buried.outcome === 'unknown') throw new DsecError(buried.error);
+    return buried.outcome === 'not_applied' && (await this.#o.eventLog.last(address)) ? null : { ...item, error };
+  }
+
+  async #tellRefused(batch: Batch, all: readonly (Refused | null)[]): Promise<void> {
+    const refused = all.filter((one) => one !== null).map(({ index, attempt, error }) => ({ index, attempt, error }));
+    if (refused.length > 0) await this.#tell(batch, { ...NO_NEWS, refused });
   }
 
   async #tellHeld(batch: Batch, taken: readonly Taken[]): Promise<void> {

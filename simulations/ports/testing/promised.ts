@@ -4,7 +4,7 @@
  */
 import { DsecError } from '#bus/errors.ts';
 import type { Shard } from '#bus/ids.ts';
-import type { CommandConsumer, CommandQueue, Delivery } from '#actors/ports/command-queue.ts';
+import type { CommandConsumer, CommandQueue, Delivery, WaitingCommand } from '#actors/ports/command-queue.ts';
 import type { EventLog, ForgottenHandler, Tail, TailHandler } from '#actors/ports/event-log.ts';
 import { EPOCH_MS } from '../../kernel/clock.ts';
 import { Random } from '../../kernel/random.ts';
@@ -96,8 +96,8 @@ export class PromisedEventLog implements EventLog {
 
 export const promisedQueue = (driven: DrivenTime, queue: SimCommandQueue): CommandQueue => ({
   enqueue: (subject, messageId, data) => driven.call((done) => queue.enqueue(subject, messageId, data, done)),
-  waiting: async (subject, after, limit) => unwrap(await driven.call((done) => queue.waiting(subject, after, limit, done))),
-  lastSequence: async () => unwrap(await driven.call((done) => queue.lastSequence(done))),
+  waiting: async (subject, after, limit) => unwrap(await driven.call<Answer<WaitingCommand[]>>((done) => queue.waiting(subject, after, limit, done))),
+  lastSequence: async () => unwrap(await driven.call<Answer<number>>((done) => queue.lastSequence(done))),
   consume: async (options, handler): Promise<CommandConsumer> => {
     const running = new Set<Promise<void>>();
     const handle: SimHandler = (simulated) => {

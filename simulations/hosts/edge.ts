@@ -1,0 +1,281 @@
+/**
+ * One Edge process, as `node-runtime/roles/edge` puts it together: register → rehydrate → reconcile with what the node has →
+ * only then take commands and beat. Admission, decisions, losses and retry rules are the production code.
+ */
+import { isLostWith, sandboxLostError } from '#bus/edge/loss.ts';
+import type { Beat, Capacity, EdgeState } from '#bus/edge/schema.ts';
+import { type WireError, wireError } from '#bus/errors.ts';
+import type { EdgeName, LayerDigest, SandboxId, Shard } from '#bus/ids.ts';
+import type { SandboxCommand } from '#bus/sandbox/commands.ts';
+import type { SandboxEvent } from '#bus/sandbox/events.ts';
+import { NO_FACTS } from '#bus/sandbox/snapshot.ts';
+import { type DeadlineKind, ENDED_STATUSES, type SandboxState } from '#bus/sandbox/state.ts';
+import { edgeAddress } from '#bus/subjects.ts';
+import type { Admission } from '#actors/edge/admission.ts';
+import type { Deadline } from '#actors/kernel/definition.ts';
+import type { StoredCommit } from '#actors/ports/event-log.ts';
+import { isFinalFailure } from '#actors/sandbox/sandbox.failures.ts';
+import type { SandboxEffect } from '#actors/sandbox/sandbox.effects.ts';
+import type { Machine } from '../ports/machine.ts';
+import { ActorRunner, type EffectContext, type EffectResult } from './actor-runner.ts';
+import { consumeEdgeCommands } from './edge-commands.ts';
+import { type EdgeActorRunner, SimLease } from './lease.ts';
+import { HOST_LIMITS } from './limits.ts';
+import type { Observer } from './observer.ts';
+import { Settlements } from './packed-creates.ts';
+import type { Parts } from './parts.ts';
+import type { Process } from './process.ts';
+
+export type SandboxRunner = ActorRunner<SandboxState, SandboxCommand, SandboxEvent, SandboxEffect>;
+export type EdgeOptions = {
+  readonly edge: EdgeName;
+  readonly process: Process;
+  readonly machine: Machine;
+  readonly capacity: Capacity;
+  readonly shards: readonly Shard[];
+  readonly laneCount: number;
+  readonly parts: Parts;
+  readonly observer: Observer;
+  /** A layer that this node cannot get just now. */
+  readonly missingLayer: () => string | null;
+  /** It has ended by itself: fenced for good, or its start failed. A supervisor starts another. */
+  readonly onOver: (why: WireError) => void;
+};
+
+export class SimEdge {
+  readonly admission: Admission;
+  readonly runner: SandboxRunner;
+  readonly lease: SimLease;
+  readonly #o: EdgeOptions;
+  readonly #live = new Map<SandboxId, SandboxState>();
+  readonly #activity = new Map<SandboxId, number>();
+  #beats = 0;
+  #admittedThrough = 0;
+  readonly #settlements = new Settlements();
+  draining = false;
+  /** Reconciled, and taking commands. */
+  ready = false;
+
+  constructor(options: EdgeOptions) {
+    this.#o = options;
+    const { parts, process, edge, capacity } = options;
+    this.admission = parts.admission(capacity);
+    const edgeRunner: EdgeActorRunner = new ActorRunner({
+      process,
+      definition: parts.edge,
+      host: parts.host(parts.edge),
+      runEffect: (_, __, done) => done({ ok: true, report: null }),
+      onReply: (address, result) => options.observer.replied(address, result),
+    });
+    this.lease = new SimLease(process, edgeRunner, edge, capacity, {
+      fenced: () => options.machine.freezeAll(true),
+      renewed: () => this.#thaw(),
+      over: (error) => this.#over(error),
+    });
+    this.runner = new ActorRunner({
+      process,
+      definition: parts.sandbox,
+      host: parts.host(parts.sandbox),
+      runEffect: (effect, context, done) => this.#runGuarded(effect, context, done),
+      deadlineCommand: ({ kind, version }, { id }) => ({ type: 'DeadlinePassed', kind: kind as DeadlineKind, version, activityAt: this.#activityAt(id) }),
+      dueAt: (deadline, state) => this.#dueAt(deadline, state),
+      onAdopted: (state, stored) => this.#adopted(state, stored),
+      onReply: (address, result) => options.observer.replied(address, result),
+    });
+  }
+
+  get accepting(): boolean {
+    return !this.draining && !this.lease.fenced && (this.lease.state?.cordoned ?? null) === null;
+  }
+  get liveCount(): number {
+    return this.#live.size;
+  }
+
+  start(): void {
+    const { process, machine } = this.#o;
+    process.queue.lastSequence((newest) => {
+      if (!newest.ok) return this.#over(newest.error);
+      this.lease.acquire(newest.value, (error) => {
+        if (error) return this.#over(error);
+        if (!machine.adoptEpoch(this.lease.generation)) return this.#over(wireError('EDGE_FENCED', 'the launcher obeys a newer epoch'));
+        machine.forgetWatchers();
+        machine.freezeAll(false);
+        this.#followSelf();
+        this.#rehydrate([...this.#o.shards], []);
+      });
+    });
+  }
+
+  kill(): void {
+    this.#o.process.kill();
+    this.runner.close();
+  }
+
+  /** Somebody runs a command in it: what moves the idle deadline without a commit. */
+  touch(id: SandboxId): boolean {
+    const state = this.#live.get(id);
+    if (!this.ready || this.lease.fenced || state?.status !== 'running') return false;
+    this.#activity.set(id, this.#o.process.clock.now());
+    return true;
+  }
+
+  #over(why: WireError): void {
+    if (!this.#o.process.alive) return;
+    this.kill();
+    this.#o.onOver(why);
+  }
+
+  #followSelf(): void {
+    const { process, edge } = this.#o;
+    process.bus.subscribe<{ commit: { commandId: string; actorId: string } }>('out.system', process.link, ({ commit }) => {
+      if (commit.actorId === edge && !this.lease.isOwn(commit.commandId)) this.lease.check();
+    });
+  }
+
+  #rehydrate(left: Shard[], found: StoredCommit[]): void {
+    const shard = left.shift();
+    if (shard === undefined) return this.#reconcile(found);
+    this.#o.process.log.lastOfEach({ shard, kind: 'sandbox', home: this.#o.edge }, (answer) => {
+      if (!answer.ok) return this.#over(answer.error);
+      this.#rehydrate(left, [...found, ...answer.value]);
+    });
+  }
+
+  #reconcile(found: readonly StoredCommit[]): void {
+    const { machine, parts, process } = this.#o;
+    const desired = found.filter(({ commit }) => !ENDED_STATUSES.has((commit.state as unknown as SandboxState).status));
+    for (const { commit } of desired) {
+      const state = parts.sandbox.parseState(commit.state, commit.schema);
+      this.admission.restore(state.id, state.spec, state.slot, state.project);
+    }
+    for (const stored of desired) this.runner.adopt(stored);
+    const loss = this.lease.state;
+    for (const { address, commit } of desired)
+      if (loss && isLostWith(commit.state as unknown as SandboxState, loss)) {
+        const commandId = `${commit.actorId}:lost:${loss.lostGeneration}`;
+        const meta = { commandId, correlationId: commandId, principal: 'platform', at: process.clock.now() };
+        this.runner.submit(address, { type: 'ReportLost', error: sandboxLostError(commit.actorId, loss) }, meta, () => {});
+      }
+    const known = new Set<string>(desired.map(({ address }) => address.id));
+    const unknown = machine.present().filter((id) => !known.has(id));
+    let left = unknown.length;
+    if (left === 0) this.#open();
+    for (const id of unknown)
+      machine.destroy(this.lease.generation, id, () => {
+        left -= 1;
+        if (left === 0 && process.alive) this.#open();
+      });
+  }
+
+  #open(): void {
+    const { process } = this.#o;
+    const { admission, runner, lease } = this;
+    const onAdmitted = (sequence: number) => {
+      this.#admittedThrough = Math.max(this.#admittedThrough, sequence);
+    };
+    const parts = { admission, runner, lease, settlements: this.#settlements, accepting: () => this.accepting, onAdmitted };
+    consumeEdgeCommands({ ...this.#o, ...parts }, (error) => {
+      if (error) return this.#over(error);
+      this.ready = true;
+      this.#beat();
+      process.every(HOST_LIMITS.beatMs, 'beat', () => this.#beat());
+    });
+  }
+
+  #beat(): void {
+    const { process, edge, capacity } = this.#o;
+    this.#beats += 1;
+    const beat: Beat = {
+      v: 1,
+      edge,
+      generation: this.lease.generation,
+      at: process.clock.now(),
+      backends: ['container'],
+      capacity,
+      used: this.admission.used(),
+      accepting: this.accepting,
+      running: {},
+      sequence: this.#beats,
+      cordoned: this.lease.state?.cordoned ?? null,
+      probes: null,
+      labels: {},
+      layers: [],
+      reservedFor: null,
+      admittedThrough: this.#admittedThrough,
+      simulated: true,
+    };
+    process.bus.publish(process.link, 'beat', beat);
+  }
+
+  #thaw(): void {
+    for (const [id, { status }] of this.#live) if (status !== 'paused') this.#o.machine.setFrozen(id, false);
+  }
+
+  #adopted(state: SandboxState, stored: StoredCommit): void {
+    this.#settlements.adopted(state);
+    if (!ENDED_STATUSES.has(state.status)) {
+      this.#live.set(state.id, state);
+      return;
+    }
+    this.#activity.delete(state.id);
+    if (!this.#live.delete(state.id)) return;
+    this.admission.release(state.id);
+    this.#o.process.after(HOST_LIMITS.logRetentionMs, 'evict', () => this.runner.evict(stored.address));
+  }
+
+  #activityAt(id: SandboxId): SandboxState['createdAt'] {
+    return (this.#activity.get(id) ?? 0) as SandboxState['createdAt'];
+  }
+
+  #dueAt(deadline: Deadline, { id, spec }: SandboxState): number {
+    const { idleMs } = spec.lives;
+    return deadline.kind === 'idle' && idleMs !== null ? Math.max(deadline.at, this.#activityAt(id) + idleMs) : deadline.at;
+  }
+
+  /** What a lost sandbox still called for is not done any more, and nothing is brought to life behind the lease's back. */
+  #runGuarded(effect: SandboxEffect, { state }: EffectContext<SandboxState>, done: (result: EffectResult<SandboxCommand>) => void): void {
+    const loss: EdgeState | undefined = this.lease.state;
+    if (effect.type !== 'ensureDestroyed' && loss && isLostWith(state, loss)) return done({ ok: true, report: null });
+    if (effect.type === 'ensureLaunched' && this.lease.fenced)
+      return done({ ok: false, error: wireError('EDGE_FENCED', 'launched when the lease is renewed') });
+    this.#runEffect(effect, state, done);
+  }
+
+  #runEffect(effect: SandboxEffect, state: SandboxState, done: (result: EffectResult<SandboxCommand>) => void): void {
+    const { machine } = this.#o;
+    const { generation } = this.lease;
+    const transition = (report: SandboxCommand) => (result: { ok: true } | { ok: false; error: WireError }) => {
+      if (result.ok) done({ ok: true, report });
+      else done(isFinalFailure(result.error) ? { ok: true, report: { type: 'ReportTransitionFailed', error: result.error } } : result);
+    };
+    switch (effect.type) {
+      case 'ensurePrepared':
+        return done({ ok: true, report: { type: 'ReportPrepared' } });
+      case 'ensureLaunched':
+        return machine.launch(generation, state, (result) => {
+          if (result.ok) done({ ok: true, report: { type: 'ReportStarted', pid: result.value.pid } });
+          else done(isFinalFailure(result.error) ? { ok: true, report: { type: 'ReportFailed', error: result.error } } : result);
+        });
+      case 'ensureAttached': {
+        if (effect.frozen !== null) machine.setFrozen(state.id, effect.frozen || this.lease.fenced);
+        const gone = machine.watch(state.id, (error) => done({ ok: true, report: { type: 'ReportExited', error } }));
+        return gone ? done({ ok: true, report: { type: 'ReportExited', error: gone } }) : undefined;
+      }
+      case 'ensurePaused':
+        return machine.pause(generation, state.id, transition({ type: 'ReportPaused' }));
+      case 'ensureResumed':
+        return machine.resume(generation, state.id, transition({ type: 'ReportResumed' }));
+      case 'ensureSnapshot':
+        return machine.snapshot(generation, state.id, transition({ type: 'ReportSnapshotted', layer: layerOf(effect.snapshotId), facts: NO_FACTS }));
+      case 'ensureDestroyed':
+        return machine.destroy(generation, state.id, (result) => done(result.ok ? { ok: true, report: { type: 'ReportDestroyed' } } : result));
+      default:
+        return done({ ok: true, report: null });
+    }
+  }
+}
+
+const layerOf = (snapshotId: string): LayerDigest => `sha256:${Buffer.from(snapshotId).toString('hex').padEnd(64, '0').slice(0, 64)}` as LayerDigest;
+
+/** The address of the Edge's own actor, for whoever looks at it from outside. */
+export const edgeActorOf = edgeAddress;

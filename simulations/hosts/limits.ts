@@ -1,0 +1,36 @@
+/** Bounds of the production shells, by the same names. A shell's own numbers are not decisions, so they stand here once more. */
+export const HOST_LIMITS = {
+  // node-runtime/roles/edge
+  commandsInFlight: 512,
+  leaseMs: 30_000,
+  renewalsPerLease: 3,
+  leaseTicksPerRenewal: 10,
+  beatMs: 1_000,
+  logRetentionMs: 600_000,
+  newsLingerMs: 250,
+  // node-runtime/roles/placement
+  laneInFlight: 4_096,
+  reportsInFlight: 256,
+  groupRoundMs: 2_000,
+  sendAttempts: 3,
+  sendRetryMs: 200,
+  lostQueueMs: 2_000,
+  lostQueueBatch: 64,
+  noNodeRetryMs: 250,
+  noRoomRetryMs: 100,
+  beatTransitMs: 50,
+  noRoomRetries: 30,
+  placementRetryMs: 250,
+  requestActorsMax: 4_096,
+  // node-runtime/roles/apiserver
+  decisionWaitMs: 5_000,
+  commandDeadlineMs: 300_000,
+  enqueueAttempts: 20,
+  enqueueRetryMs: 250,
+  // node-runtime/roles/watcher, edge-states
+  watcherTickMs: 500,
+  edgesRefreshMs: 5_000,
+  // the supervisor of a process: systemd's RestartSec, and how long a start may fail
+  restartMs: 1_000,
+  restartMaxMs: 15_000,
+} as const;

@@ -1,0 +1,46 @@
+/**
+ * The production code that a cluster is put together from. Tests replace one part by a broken one, to see that its checker finds
+ * it; a comparison of policies replaces `choose`.
+ */
+import type { Capacity, EdgeCommand, EdgeEvent, EdgeState } from '#bus/edge/schema.ts';
+import type { RequestCommand, RequestEvent, RequestState } from '#bus/request/schema.ts';
+import type { SandboxCommand } from '#bus/sandbox/commands.ts';
+import type { SandboxEvent } from '#bus/sandbox/events.ts';
+import type { SandboxState } from '#bus/sandbox/state.ts';
+import { Admission } from '#actors/edge/admission.ts';
+import { edgeDefinition } from '#actors/edge/edge.definition.ts';
+import type { ActorDefinition, Effect } from '#actors/kernel/definition.ts';
+import { ActorHost } from '#actors/kernel/host.ts';
+import { choose } from '#actors/placement/choose.ts';
+import { requestDefinition } from '#actors/request/request.definition.ts';
+import type { RequestEffect } from '#actors/request/request.effects.ts';
+import { sandboxDefinition } from '#actors/sandbox/sandbox.definition.ts';
+import type { SandboxEffect } from '#actors/sandbox/sandbox.effects.ts';
+import { Machine } from '../ports/machine.ts';
+
+export type MakeHost = <S extends object, C extends { readonly type: string }, E extends { readonly type: string }, F extends Effect>(
+  definition: ActorDefinition<S, C, E, F>,
+) => ActorHost<S, C, E, F>;
+
+export type Parts = {
+  readonly sandbox: ActorDefinition<SandboxState, SandboxCommand, SandboxEvent, SandboxEffect>;
+  readonly request: ActorDefinition<RequestState, RequestCommand, RequestEvent, RequestEffect>;
+  readonly edge: ActorDefinition<EdgeState, EdgeCommand, EdgeEvent, never>;
+  readonly host: MakeHost;
+  readonly admission: (capacity: Capacity) => Admission;
+  readonly machine: (...made: ConstructorParameters<typeof Machine>) => Machine;
+  readonly choose: typeof choose;
+  /** Whether a placement lays its own decisions over what beats say; only comparisons turn it off. */
+  readonly overlay: boolean;
+};
+
+export const PRODUCTION: Parts = {
+  sandbox: sandboxDefinition,
+  request: requestDefinition,
+  edge: edgeDefinition,
+  host: (definition) => new ActorHost(definition),
+  admission: (capacity) => new Admission(capacity),
+  machine: (...made) => new Machine(...made),
+  choose,
+  overlay: true,
+};

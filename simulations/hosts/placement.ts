@@ -1,0 +1,261 @@
+/**
+ * One placement, as `node-runtime/roles/placement` is: choose on a fleet view folded from beats, commit the choice, then send what
+ * the request calls for, then acknowledge. New creates wait for their project's turn; a group's command stays in the queue and is
+ * looked at every round. The policy and the overlay are parts, so that others can be compared with ours.
+ */
+import type { Beat } from '#bus/edge/schema.ts';
+import { type CommandEnvelope, decodeCommand, encode } from '#bus/envelope.ts';
+import { toWireError, type WireError } from '#bus/errors.ts';
+import type { EdgeName, ProjectName } from '#bus/ids.ts';
+import { type ReportBatch, RequestBusCommand, type RequestCommand, type RequestEvent, type RequestState } from '#bus/request/schema.ts';
+import { type ActorAddress, createLaneSubject, reportLaneSubject, requestAddress } from '#bus/subjects.ts';
+import type { CommandMeta, CommandResult } from '#actors/kernel/host.ts';
+import { FairQueue } from '#actors/placement/fair-queue.ts';
+import { Fleet } from '#actors/placement/fleet.ts';
+import { FAIR_LIMITS } from '#actors/placement/limits.ts';
+import type { RequestEffect } from '#actors/request/request.effects.ts';
+import { isGroupOver } from '#actors/request/request.group.ts';
+import { messageOf } from '#actors/request/request.messages.ts';
+import type { SimDelivery } from '../ports/queue-consumer.ts';
+import { ActorRunner } from './actor-runner.ts';
+import { HOST_LIMITS } from './limits.ts';
+import { LostEdges } from './lost-edges.ts';
+import type { Observer } from './observer.ts';
+import type { Parts } from './parts.ts';
+import type { Process } from './process.ts';
+
+export type PlacementOptions = {
+  readonly process: Process;
+  readonly laneCount: number;
+  readonly shardCount: number;
+  readonly parts: Parts;
+  readonly observer: Observer;
+  /** How old what it knows of a node is, beyond the way of the beat. */
+  readonly viewAgeMs: number;
+  readonly onOver: (why: WireError) => void;
+};
+
+type BusCommand<T extends RequestBusCommand['type']> = Extract<RequestBusCommand, { type: T }>;
+type Work = { readonly delivery: SimDelivery; readonly envelope: CommandEnvelope; readonly address: ActorAddress; readonly now: CommandMeta['at'] };
+/** `ok: false`: something may still change; its cause is given back. */
+type Done = (ok: boolean) => void;
+
+export class SimPlacement {
+  readonly #o: PlacementOptions;
+  readonly #runner: ActorRunner<RequestState, RequestCommand, RequestEvent, RequestEffect>;
+  readonly #fleet = new Fleet();
+  readonly #turns = new Map<number, FairQueue<() => void>>();
+  readonly #recent = new Map<string, ActorAddress>();
+  /** By request, the effects whose message is stored. */
+  readonly #sent = new Map<string, Set<string>>();
+
+  constructor(options: PlacementOptions) {
+    this.#o = options;
+    this.#runner = new ActorRunner({
+      process: options.process,
+      definition: options.parts.request,
+      host: options.parts.host(options.parts.request),
+      runEffect: (_, __, done) => done({ ok: true, report: null }), // messages are sent below, so that their cause is acknowledged after them
+      onReply: (address, result) => options.observer.replied(address, result),
+    });
+  }
+
+  start(): void {
+    const { process, laneCount, viewAgeMs } = this.#o;
+    const hear = (beat: Beat) => this.#fleet.observe(beat, process.clock.now());
+    process.bus.subscribe<Beat>('beat', process.link, (beat) => (viewAgeMs === 0 ? hear(beat) : void process.after(viewAgeMs, 'old beat', () => hear(beat))));
+    for (let lane = 0; lane < laneCount; lane += 1) {
+      this.#consume(`report-${lane}`, reportLaneSubject(lane), HOST_LIMITS.reportsInFlight, (delivery) => this.#handle(delivery, null));
+      this.#consume(`lane-${lane}`, createLaneSubject(lane), HOST_LIMITS.laneInFlight, (delivery) => this.#handle(delivery, lane));
+    }
+    new LostEdges(process, laneCount).start();
+  }
+
+  kill(): void {
+    this.#o.process.kill();
+    this.#runner.close();
+  }
+
+  #consume(name: string, filter: string, maxInFlight: number, handler: (delivery: SimDelivery) => void): void {
+    this.#o.process.queue.consume({ name, filter, fresh: false, maxInFlight }, handler, (answer) => (answer.ok ? undefined : this.#over(answer.error)));
+  }
+
+  #over(why: WireError): void {
+    if (!this.#o.process.alive) return;
+    this.kill();
+    this.#o.onOver(why);
+  }
+
+  #handle(delivery: SimDelivery, lane: number | null): void {
+    try {
+      const envelope = decodeCommand(delivery.data);
+      const command = RequestBusCommand.parse(envelope.data);
+      if (lane === null) this.#perform(delivery, envelope, command, () => {});
+      else this.#inTurn(lane, command.project, (over) => this.#perform(delivery, envelope, command, over));
+    } catch (thrown) {
+      delivery.discard(toWireError(thrown).code);
+    }
+  }
+
+  #inTurn(lane: number, project: ProjectName, work: (over: () => void) => void): void {
+    const queue = this.#turns.get(lane) ?? new FairQueue<() => void>(FAIR_LIMITS);
+    this.#turns.set(lane, queue);
+    const startNext = () => {
+      for (let next = queue.take(); next; next = queue.take()) next.work();
+    };
+    queue.push(project, () =>
+      work(() => {
+        queue.done(project);
+        startNext();
+      }),
+    );
+    startNext();
+  }
+
+  #perform(delivery: SimDelivery, envelope: CommandEnvelope, command: RequestBusCommand, over: () => void): void {
+    const work: Work = { delivery, envelope, address: requestAddress(command.project, command.requestId), now: this.#o.process.clock.now() };
+    const done: Done = (ok) => {
+      if (!ok) delivery.retry(HOST_LIMITS.placementRetryMs);
+      over();
+    };
+    const acknowledged: Done = (ok) => {
+      if (ok) delivery.ack();
+      done(ok);
+    };
+    switch (command.type) {
+      case 'PlaceSandboxes':
+        return this.#place(work, command, acknowledged, over);
+      case 'PlaceGroup':
+        return this.#placeGroup(work, command, done);
+      case 'ReportBatch':
+        return this.#report(work, command, acknowledged);
+      default:
+        return this.#decideAndSend(work, command, false, acknowledged);
+    }
+  }
+
+  #place(work: Work, command: BusCommand<'PlaceSandboxes'>, done: Done, over: () => void): void {
+    const { delivery, address, now, envelope } = work;
+    const later = (delayMs: number) => {
+      delivery.retry(delayMs);
+      over();
+    };
+    if (!this.#fleet.hasCandidates(now) && now < command.deadlineAt) return later(HOST_LIMITS.noNodeRetryMs);
+    const known = this.#runner.peek(address) !== undefined; // the decider answers from the record
+    const seed = this.#o.process.random.next();
+    const choices = known ? [] : this.#o.parts.choose({ ...command, fleet: this.#fleet.view(now), seed, exclude: [] });
+    if (now < command.deadlineAt && this.#mayBeOutdated(choices, envelope, delivery.attempt, now)) return later(HOST_LIMITS.noRoomRetryMs);
+    this.#decideAndSend(work, { ...command, choices }, delivery.attempt === 1, done);
+  }
+
+  #placeGroup(work: Work, command: BusCommand<'PlaceGroup'>, done: Done): void {
+    this.#decideAndSend(work, command, work.delivery.attempt === 1, (ok) => {
+      if (!ok) return done(false);
+      const state = this.#runner.peek(work.address)?.state;
+      if (!state || isGroupOver(state, work.now)) work.delivery.ack();
+      else work.delivery.retry(HOST_LIMITS.groupRoundMs);
+      done(true);
+    });
+  }
+
+  #report(work: Work, report: ReportBatch, done: Done): void {
+    const decide = (state: RequestState | undefined) => {
+      for (const { index, attempt, error } of [...report.refused, ...report.failed]) {
+        const item = state?.items[index];
+        if (item?.edge && item.attempt === attempt) this.#fleet.noteFailed(item.edge, error, work.now);
+      }
+      const choices = report.refused.map(({ index }) => this.#otherNode(state, index, work.now));
+      this.#decideAndSend(work, { ...report, choices }, false, done);
+    };
+    if (report.refused.length === 0) return decide(this.#runner.peek(work.address)?.state);
+    // What is in memory may be older than the log: another placement may have moved the item.
+    this.#o.process.log.last(work.address, (answer) => (answer.ok ? decide(answer.value?.commit.state as RequestState | undefined) : done(false)));
+  }
+
+  #otherNode(state: RequestState | undefined, index: number, now: number): EdgeName | null {
+    const item = state?.items[index];
+    if (!state || !item) return null;
+    const exclude = item.edge ? [...item.refusedBy, item.edge] : item.refusedBy;
+    const seed = this.#o.process.random.next();
+    return this.#o.parts.choose({ project: state.project, spec: state.spec, count: 1, fleet: this.#fleet.view(now), seed, exclude })[0] ?? null;
+  }
+
+  #decideAndSend(work: Work, command: RequestCommand, birth: boolean, done: Done): void {
+    this.#submit(work, command, birth, (ok) => {
+      const held = ok ? this.#runner.peek(work.address) : undefined;
+      if (!held) return done(ok);
+      this.#send(work.envelope, held.state, done);
+    });
+  }
+
+  /** False what may still change; a rejection for good is an answer. */
+  #submit({ envelope, address, now }: Work, command: RequestCommand, birth: boolean, done: Done): void {
+    const { id: commandId, correlationId, causationId, principal, traceparent } = envelope;
+    const meta: CommandMeta = { commandId, correlationId, causationId, principal, traceparent, at: now };
+    const mayBeOld = this.#runner.peek(address) !== undefined;
+    const settle = (result: CommandResult) => {
+      this.#remember(address);
+      done(result.ok || result.error.retry === 'never');
+    };
+    this.#runner.submit(
+      address,
+      command,
+      meta,
+      (result) => {
+        // "Nothing new" may only mean that another placement has gone on since this one loaded the request.
+        if (result.ok && result.decision === 'ignored' && mayBeOld && this.#runner.evict(address)) this.#runner.submit(address, command, meta, settle);
+        else settle(result);
+      },
+      birth,
+    );
+  }
+
+  /** Sends what the state calls for and this process has not sent yet; done when all of it is stored. */
+  #send(cause: CommandEnvelope, state: RequestState, done: Done): void {
+    const sent = this.#sent.get(state.id) ?? new Set<string>();
+    this.#sent.set(state.id, sent);
+    const due = this.#o.parts.request.pendingEffects(state).filter(({ key }) => !sent.has(key));
+    let left = due.length;
+    let isWhole = true;
+    if (left === 0) return done(true);
+    for (const effect of due)
+      this.#sendOne(effect, cause, state, 1, (ok) => {
+        if (ok) sent.add(effect.key);
+        isWhole &&= ok;
+        left -= 1;
+        if (left === 0) done(isWhole);
+      });
+  }
+
+  #sendOne(effect: RequestEffect, cause: CommandEnvelope, state: RequestState, attempt: number, done: Done): void {
+    const { process, parts } = this.#o;
+    const noting = attempt === 1 && parts.overlay && effect.type === 'ensureForwarded';
+    const mark = noting ? this.#fleet.noteAssigned(effect.edge, effect.assignments.length, state.spec, state.project, process.clock.now()) : undefined;
+    const { subject, id, data } = messageOf(effect, state, this.#o);
+    const envelope: CommandEnvelope = { ...cause, id, at: process.clock.now(), deadlineAt: state.deadlineAt, causationId: cause.id, replyTo: undefined, data };
+    process.queue.enqueue(subject, id, encode(data.type, envelope), (outcome) => {
+      if (outcome.outcome === 'applied') {
+        mark?.forwarded(outcome.sequence);
+        done(true);
+      } else if (outcome.outcome === 'not_applied' || attempt >= HOST_LIMITS.sendAttempts) done(false);
+      else process.after(HOST_LIMITS.sendRetryMs, 'send again', () => this.#sendOne(effect, cause, state, attempt + 1, done));
+    });
+  }
+
+  /** "No room" is said of nodes as they were after the question, not before. */
+  #mayBeOutdated(choices: readonly (EdgeName | null)[], { at }: CommandEnvelope, attempt: number, now: number): boolean {
+    if (!choices.includes(null) || attempt > HOST_LIMITS.noRoomRetries) return false;
+    return !this.#fleet.isHeardSince(at + HOST_LIMITS.beatTransitMs, now);
+  }
+
+  #remember(address: ActorAddress): void {
+    this.#recent.delete(address.id);
+    this.#recent.set(address.id, address);
+    for (const [id, old] of this.#recent) {
+      if (this.#recent.size <= HOST_LIMITS.requestActorsMax) return;
+      if (!this.#runner.evict(old)) continue;
+      this.#recent.delete(id);
+      this.#sent.delete(id);
+    }
+  }
+}

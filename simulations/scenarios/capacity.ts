@@ -1,0 +1,18 @@
+/** What a simulated node offers. */
+import { Capacity } from '#bus/edge/schema.ts';
+import { ADMISSION_LIMITS } from '#actors/edge/limits.ts';
+
+type Asked = { readonly sandboxes: number; readonly memoryMiB: number; readonly cpus?: number };
+
+/** A node of the paper's unit: 30,000 cores and 250 TB of memory over 160 nodes (@paper §2.4). */
+export const PAPER_NODE = { sandboxes: 3_200, memoryMiB: 1_600_000, cpus: 188 } as const;
+
+export const capacityOf = ({ sandboxes, memoryMiB, cpus = 32 }: Asked): Capacity =>
+  Capacity.parse({
+    sandboxes,
+    memoryMiB,
+    cpuMillis: cpus * 1_000 * ADMISSION_LIMITS.cpuOvercommit,
+    pids: 4_194_304,
+    diskMiB: 16_000_000,
+    descriptors: (sandboxes + 1) * ADMISSION_LIMITS.descriptorsPerSandbox,
+  });

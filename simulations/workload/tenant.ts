@@ -1,0 +1,226 @@
+/**
+ * A client of the platform: asks for groups of sandboxes under keys of its own, repeats what was not answered with the same key,
+ * watches what is republished and asks now and then for what it may have missed, uses its sandboxes for a while, and ends them.
+ */
+import type { EdgeState } from '#bus/edge/schema.ts';
+import type { Commit } from '#bus/envelope.ts';
+import type { WireError } from '#bus/errors.ts';
+import { type ClientKey, type EdgeName, type ProjectName, parseSandboxId, type RequestId, type SandboxId } from '#bus/ids.ts';
+import type { RequestState } from '#bus/request/schema.ts';
+import type { SandboxSpec } from '#bus/sandbox/spec.ts';
+import type { SandboxState } from '#bus/sandbox/state.ts';
+import type { SandboxBusCommand } from '#bus/sandbox/commands.ts';
+import type { ActorAddress } from '#bus/subjects.ts';
+import type { Cluster } from '../cluster.ts';
+import type { ApiAnswer, SimApiserver } from '../hosts/apiserver.ts';
+import type { Process } from '../hosts/process.ts';
+import { TENANT_LIMITS } from './limits.ts';
+
+export type GroupPlan = {
+  readonly key: ClientKey;
+  readonly count: number;
+  readonly spec: SandboxSpec;
+  readonly timeoutMs: number;
+  /** How long each is used once it runs, by index. */
+  readonly useMs: (index: number) => number;
+  /** What is asked of a running one meanwhile, by index. */
+  readonly asks: (index: number) => readonly { readonly afterMs: number; readonly command: SandboxBusCommand }[];
+  readonly endBy: 'StopSandbox' | 'DeleteSandbox';
+};
+type ItemState = 'waiting' | 'running' | 'ending' | 'ended' | 'refused';
+type Item = { sandboxId: SandboxId | null; state: ItemState; generation: number };
+type Group = { readonly plan: GroupPlan; readonly askedAtMs: number; requestId: RequestId | null; version: number; readonly items: Item[]; left: number };
+
+export type TenantEvents = {
+  readonly running?: (latencyMs: number) => void;
+  readonly ended?: (state: 'ended' | 'refused' | 'lost', error: WireError | null) => void;
+};
+
+export class Tenant {
+  readonly project: ProjectName;
+  readonly process: Process;
+  readonly #cluster: Cluster;
+  readonly #events: TenantEvents;
+  readonly #groups = new Map<string, Group>();
+  readonly #bySandbox = new Map<SandboxId, { readonly group: Group; readonly index: number }>();
+  readonly #lost = new Map<EdgeName, number>();
+  #finishing = false;
+
+  constructor(cluster: Cluster, process: Process, project: ProjectName, events: TenantEvents = {}) {
+    this.#cluster = cluster;
+    this.process = process;
+    this.project = project;
+    this.#events = events;
+    const hear = (news: { address: ActorAddress; commit: Commit }) => this.#hear(news);
+    process.bus.subscribe(`out.${project}`, process.link, hear);
+    process.bus.subscribe('out.system', process.link, hear);
+    process.every(TENANT_LIMITS.lookAgainMs, 'tenant looks', () => this.#lookAgain());
+  }
+
+  /** Items of which the end is not known yet. */
+  get left(): number {
+    let left = 0;
+    for (const group of this.#groups.values()) left += group.left;
+    return left;
+  }
+
+  create(plan: GroupPlan): void {
+    if (this.#finishing) return;
+    const items = Array.from({ length: plan.count }, (): Item => ({ sandboxId: null, state: 'waiting', generation: 0 }));
+    const group: Group = { plan, askedAtMs: this.process.clock.monotonicMs(), requestId: null, version: 0, items, left: plan.count };
+    this.#groups.set(plan.key, group);
+    this.#ask(group);
+  }
+
+  /** A key that was used before with another body must be refused, and change nothing. */
+  misuse(plan: GroupPlan, done: (answer: ApiAnswer<unknown> | null) => void): void {
+    this.#call((api, answer) => api.create({ ...plan, project: this.project }, answer), done);
+  }
+
+  /** Everything is to end now. */
+  finish(): void {
+    this.#finishing = true;
+    for (const group of this.#groups.values()) for (const [index, item] of group.items.entries()) if (item.state === 'running') this.#end(group, index);
+  }
+
+  #ask(group: Group): void {
+    if (group.requestId !== null) return;
+    this.#call<{ requestId: RequestId }>(
+      (api, answer) => api.create({ ...group.plan, project: this.project }, answer),
+      (answer) => {
+        if (answer?.ok) group.requestId = answer.value.requestId;
+        else if (answer && answer.error.retry === 'never') this.#giveUp(group, answer.error);
+        else this.process.after(TENANT_LIMITS.repeatMs, 'ask again', () => this.#ask(group));
+      },
+    );
+  }
+
+  #giveUp(group: Group, error: WireError): void {
+    for (const item of group.items) this.#settle(group, item, 'refused', error);
+  }
+
+  #hear({ address, commit }: { address: ActorAddress; commit: Commit }): void {
+    if (address.kind === 'request') this.#heardRequest(commit.state as unknown as RequestState, commit.version);
+    else if (address.kind === 'sandbox') this.#heardSandbox(commit.state as unknown as SandboxState);
+    else if (address.kind === 'edge') this.#heardEdge(commit.state as unknown as EdgeState);
+  }
+
+  #heardRequest({ id, key, items }: RequestState, version: number): void {
+    const group = this.#groups.get(key);
+    if (!group || version <= group.version) return;
+    group.version = version;
+    group.requestId = id;
+    for (const [index, { sandboxId, error }] of items.entries()) {
+      this.#extend(group, index);
+      const item = group.items[index];
+      if (!item) continue;
+      if (error) this.#settle(group, item, 'refused', error);
+      else if (sandboxId && sandboxId !== item.sandboxId) {
+        item.sandboxId = sandboxId;
+        this.#bySandbox.set(sandboxId, { group, index });
+      }
+    }
+  }
+
+  /** A request under the same key and another body may have been first: then the group is what that one asked for. */
+  #extend(group: Group, index: number): void {
+    if (group.items[index]) return;
+    group.items.push({ sandboxId: null, state: 'waiting', generation: 0 });
+    group.left += 1;
+  }
+
+  #heardSandbox({ id, status, generation, failure }: SandboxState): void {
+    const known = this.#bySandbox.get(id);
+    const item = known?.group.items[known.index];
+    if (!known || !item || item.sandboxId !== id) return;
+    item.generation = generation;
+    if (status === 'stopped' || status === 'failed') this.#settle(known.group, item, 'ended', failure);
+    else if (status === 'running' && item.state === 'waiting') this.#use(known.group, known.index, item);
+    this.#checkLoss(known.group, item);
+  }
+
+  #heardEdge({ name, lostGeneration }: EdgeState): void {
+    if (lostGeneration <= (this.#lost.get(name) ?? 0)) return;
+    this.#lost.set(name, lostGeneration);
+    for (const group of this.#groups.values()) if (group.left > 0) for (const item of group.items) this.#checkLoss(group, item);
+  }
+
+  /** The loss of a sandbox is derived from the loss of its Edge. */
+  #checkLoss(group: Group, item: Item): void {
+    if (!item.sandboxId || item.generation === 0) return;
+    const lost = this.#lost.get(parseSandboxId(item.sandboxId).edge) ?? 0;
+    if (item.generation <= lost) this.#settle(group, item, 'lost', null);
+  }
+
+  #use(group: Group, index: number, item: Item): void {
+    item.state = 'running';
+    this.#events.running?.(this.process.clock.monotonicMs() - group.askedAtMs);
+    if (this.#finishing) return this.#end(group, index);
+    const id = item.sandboxId as SandboxId;
+    for (const [n, { afterMs, command }] of group.plan.asks(index).entries())
+      this.process.after(afterMs, 'tenant asks', () => this.#lifecycle(id, command, `ask-${n}`, () => {}));
+    this.process.after(group.plan.useMs(index), 'tenant ends', () => this.#end(group, index));
+  }
+
+  /** Asked again until it is known to have ended: the answer may be lost, the Edge may be away. */
+  #end(group: Group, index: number, round = 0): void {
+    const item = group.items[index];
+    if (!item?.sandboxId || item.state === 'ended' || item.state === 'refused') return;
+    item.state = 'ending';
+    this.#lifecycle(item.sandboxId, ending(group.plan.endBy), `end-${round}`, (answer) => {
+      const isGone = answer && !answer.ok && (answer.error.code === 'SANDBOX_ENDED' || answer.error.code === 'SANDBOX_NOT_FOUND');
+      if (isGone) this.#settle(group, item, 'ended', null);
+      else this.process.after(TENANT_LIMITS.endAgainMs, 'end again', () => this.#end(group, index, round + 1));
+    });
+  }
+
+  #settle(group: Group, item: Item, state: 'ended' | 'refused' | 'lost', error: WireError | null): void {
+    if (item.state === 'ended' || item.state === 'refused') return;
+    item.state = state === 'refused' ? 'refused' : 'ended';
+    if (item.sandboxId) this.#bySandbox.delete(item.sandboxId);
+    group.left -= 1;
+    this.#events.ended?.(state, error);
+  }
+
+  /** What was not heard is asked for. */
+  #lookAgain(): void {
+    for (const group of this.#groups.values()) {
+      if (group.left === 0 || !group.requestId) continue;
+      const { requestId } = group;
+      this.#call<RequestState>(
+        (api, answer) => api.request(this.project, requestId, answer),
+        (answer) => (answer?.ok ? this.#heardRequest(answer.value, group.version + 1) : undefined),
+      );
+      for (const { sandboxId, state } of group.items) {
+        if (!sandboxId || state === 'ended' || state === 'refused') continue;
+        this.#call<SandboxState>(
+          (api, answer) => api.sandbox(this.project, sandboxId, answer),
+          (answer) => (answer?.ok ? this.#heardSandbox(answer.value) : undefined),
+        );
+      }
+    }
+  }
+
+  #lifecycle(id: SandboxId, command: SandboxBusCommand, key: string, done: (answer: ApiAnswer<unknown> | null) => void): void {
+    this.#call<unknown>((api, answer) => api.lifecycle({ project: this.project, id, command, key }, answer), done);
+  }
+
+  /** One request to whichever apiserver takes it; null when nothing came back in time. */
+  #call<T>(ask: (api: SimApiserver, answer: (answer: ApiAnswer<T>) => void) => void, done: (answer: ApiAnswer<T> | null) => void): void {
+    const { link } = this.process;
+    const api = this.#cluster.someApiserver(this.process.random);
+    let open = true;
+    const hear = (answer: ApiAnswer<T> | null) => {
+      if (!open) return;
+      open = false;
+      this.process.clock.cancel(timer);
+      done(answer);
+    };
+    const timer = this.process.after(TENANT_LIMITS.callMs, 'call timed out', () => hear(null));
+    link.send('call', () => {
+      if (api?.process.alive) ask(api, (answer) => api.process.link.send('answer', () => link.receive('answer', () => hear(answer))));
+    });
+  }
+}
+
+const ending = (type: GroupPlan['endBy']): SandboxBusCommand => (type === 'DeleteSandbox' ? { type } : { type, reason: 'requested' });
