@@ -108,14 +108,15 @@ static int find_ours(void)
 	return NO_DEVICE;
 }
 
+/* By the last part of its path: the rest is as the mount namespace of whoever turned it on saw it, which may be gone. */
 static bool is_on(int number)
 {
 	char line[512], wanted[64];
 	FILE *swaps = fopen("/proc/swaps", "re");
 	bool found = false;
-	snprintf(wanted, sizeof wanted, "/dev/zram%d ", number);
+	snprintf(wanted, sizeof wanted, "/zram%d ", number);
 	while (swaps && !found && fgets(line, sizeof line, swaps))
-		found = strncmp(line, wanted, strlen(wanted)) == 0;
+		found = strstr(line, wanted) != NULL;
 	if (swaps)
 		fclose(swaps);
 	return found;

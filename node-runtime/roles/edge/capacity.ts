@@ -31,7 +31,7 @@ const hostHasSwap = (): boolean =>
   readFileSync('/proc/swaps', 'utf8')
     .split('\n')
     .slice(1)
-    .some((line) => line.length > 0 && !line.startsWith('/dev/zram'));
+    .some((line) => line.length > 0 && !/^\S*\/zram\d+\s/.test(line));
 
 /** Size of the swap that this node makes for paused sandboxes. */
 export const pauseSwapMiB = ({ swapMiB }: Pick<Config, 'swapMiB'>): number =>
