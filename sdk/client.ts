@@ -38,6 +38,7 @@ export const connect = async (options: ConnectOptions = {}): Promise<DsecClient>
   const timeoutMs = options.timeoutMs ?? SDK_LIMITS.connectTimeoutMs;
   const bus = await connectBus(context, { name: options.name ?? 'dsec-sdk', timeoutMs });
   const session = new Session(bus, context.project);
+  session.makeGroup = (options, wait) => runMany(session, options, wait);
   try {
     await session.shardCount({ giveUpAfterMs: timeoutMs });
   } catch (thrown) {

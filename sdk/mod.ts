@@ -11,6 +11,7 @@ export type { GroupOptions } from './create/run.ts';
 export { Group, type GroupItem, type GroupProgress } from './group.ts';
 export type { Chosen, ManyOptions, ManyResult } from './many.ts';
 export { Sandbox, type ShellOptions } from './sandbox.ts';
+export type { ForkOptions } from './fork.ts';
 export type { Snapshot, SnapshotOptions } from './snapshot.ts';
 export type { SnapshotFacts, SnapshotView } from '#bus/sandbox/snapshot.ts';
 export type { SettleOptions } from './transition.ts';

@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { invalid } from '#bus/envelope.ts';
 import { DsecError } from '#bus/errors.ts';
-import { ClientKey, ImageName, JobId, LayerDigest, SnapshotId } from '#bus/ids.ts';
+import { ClientKey, ImageName, JobId, LayerDigest, SandboxId, SnapshotId } from '#bus/ids.ts';
 import { EXEC_LIMITS, SPEC_LIMITS, WIRE_LIMITS } from '#bus/limits.ts';
 import { Backend, Env, InitUser, Isolation, Labels, NetworkRules, type SandboxRequest } from '#bus/sandbox/spec.ts';
 import { SDK_LIMITS } from './limits.ts';
@@ -22,7 +22,7 @@ const seconds = between('seconds', SPEC_LIMITS.lifeMsMin / 1_000, SPEC_LIMITS.li
 
 const RunOptionsSchema = z.strictObject({
   /** Base layer, by a name of the platform's store or a digest; or a snapshot of the project, with all it stands on. */
-  image: z.union([layer, z.strictObject({ snapshot: SnapshotId })], 'must be an image, by name or digest, or {snapshot: id}'),
+  image: z.union([layer, z.strictObject({ snapshot: SnapshotId, sandbox: SandboxId.optional() })], 'must be an image, by name or digest, or {snapshot: id}'),
   /** Layers above the base, lowest first. */
   workspaces: z.array(layer).max(SPEC_LIMITS.workspaces).optional(),
   /** Layers above the workspaces, lowest first. */
@@ -73,7 +73,7 @@ const RunOptionsSchema = z.strictObject({
 });
 /** What `runContainer` takes. Unknown fields are refused, not ignored. */
 export type RunOptions = { [K in keyof z.input<typeof RunOptionsSchema>]: z.input<typeof RunOptionsSchema>[K] | undefined } & {
-  image: string | { readonly snapshot: string };
+  image: string | { readonly snapshot: string; readonly sandbox?: string };
 };
 
 export type Order = { readonly spec: z.input<typeof SandboxRequest>; readonly key: ClientKey | undefined };

@@ -13,6 +13,8 @@ import { type HistoryOptions, type StoredCommit, commitHistory } from './commit-
 import { Command, runCommand, startCommand } from './exec/command.ts';
 import { type ExecOptions, type StartOptions, execOrder, startOrder } from './exec/exec-options.ts';
 import type { ExecResult } from './exec/exec-result.ts';
+import { type ForkOptions, forkSandbox } from './fork.ts';
+import type { Group } from './group.ts';
 import { SandboxFiles } from './files/sandbox-files.ts';
 import { type FetchInit, fetchInside } from './ports/fetch.ts';
 import { PortConnection } from './ports/port-connection.ts';
@@ -149,6 +151,14 @@ export class Sandbox {
    */
   async snapshot(options: SnapshotOptions = {}): Promise<Snapshot> {
     return takeSnapshot(this.#session, this.id, options);
+  }
+
+  /**
+   * Makes `count` sandboxes that begin with its files as they are now: up to 256, each with its own limits, lives and network, by
+   * default those of this one. What each became is in the group. @paper §6.1
+   */
+  async fork(count: number, options: ForkOptions = {}): Promise<Group> {
+    return forkSandbox(this.#session, await this.refresh(), count, options);
   }
 
   /**

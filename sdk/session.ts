@@ -3,6 +3,9 @@
  * round trips (shards, newest Edge) or make lists read the client's own writes (newest sequence per shard).
  */
 import type { EdgeName, ProjectName, Shard } from '#bus/ids.ts';
+import type { GroupOptions } from './create/run.ts';
+import type { Group } from './group.ts';
+import type { RunOptions } from './run-options.ts';
 import { ApiClient } from './transport/api-client.ts';
 import type { Bus } from './transport/bus.ts';
 import { type Clock, systemClock } from './transport/clock.ts';
@@ -23,6 +26,8 @@ export class Session {
   readonly feed: Feed;
   /** Edge of the newest assignment seen: a first guess where the next sandbox will be. */
   edgeHint: EdgeName | undefined;
+  /** Makes sandboxes; the client's, given here because handles make them too and are made by it. */
+  makeGroup: (options: RunOptions, wait: GroupOptions) => Promise<Group> = () => Promise.reject(new Error('this session has no client'));
   /** What single creates take at the moment, smoothed; 0 before the first. */
   #createMs = 0;
   readonly #seen = new Map<Shard, number>();

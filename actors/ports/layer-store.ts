@@ -18,7 +18,7 @@ export const LayerKind = z.enum(['base', 'workspace', 'toolkit']);
 export type LayerKind = z.infer<typeof LayerKind>;
 
 /** `storedAt` is when the layer was last put: a repeated put renews it, and with it the grace period of garbage collection. */
-export type LayerInfo = { readonly digest: LayerDigest; readonly sizeBytes: number; readonly storedAt: TimestampMs };
+export type LayerInfo = { readonly digest: LayerDigest; readonly sizeBytes: number; readonly storedAt: TimestampMs; readonly volatile?: true };
 
 /** One name of the catalogue. `source` tells people what the image was made from; no program reads it. */
 export const ImageRecord = z.object({
@@ -38,6 +38,11 @@ export type ImageRecord = z.infer<typeof ImageRecord>;
 export type PutOptions = {
   /** The store may move the file instead of copying it; afterwards the path is gone. */
   readonly consume?: boolean;
+  /**
+   * Usable at once and not yet durable: a power cut may take it. What is only there for sandboxes that a power cut takes too need
+   * not wait for a disk. Until somebody renews or names it, `list` says `volatile`.
+   */
+  readonly volatile?: boolean;
   readonly signal?: AbortSignal;
 };
 
@@ -60,7 +65,7 @@ export interface LayerStore {
   /** The image's bytes. LAYER_NOT_FOUND. */
   read(digest: LayerDigest): Promise<Readable>;
   list(): Promise<LayerInfo[]>;
-  /** As if it were put again: whoever is about to refer to it keeps it from garbage collection. False when the store does not hold it. */
+  /** As if it were put again, durably: for whoever is about to refer to it. False when the store does not hold it. */
   renew(digest: LayerDigest): Promise<boolean>;
   /** Removes one layer, unless it was put at or after `storedBefore`. Names that point at it are the caller's concern. */
   delete(digest: LayerDigest, options?: { readonly storedBefore?: TimestampMs }): Promise<DeleteOutcome>;

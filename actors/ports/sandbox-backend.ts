@@ -6,10 +6,10 @@
  */
 import type { WireError } from '#bus/errors.ts';
 import type { LayerDigest, SandboxId, SnapshotId } from '#bus/ids.ts';
-import type { ScrubRules, SnapshotFacts } from '#bus/sandbox/snapshot.ts';
+import type { ScrubRules, SnapshotFacts, SnapshotPurpose } from '#bus/sandbox/snapshot.ts';
 import type { SandboxState } from '#bus/sandbox/state.ts';
 
-export type SnapshotOrder = { readonly snapshotId: SnapshotId; readonly scrub: ScrubRules };
+export type SnapshotOrder = { readonly snapshotId: SnapshotId; readonly scrub: ScrubRules; readonly purpose: SnapshotPurpose };
 
 export interface SandboxBackend {
   /** Brings the sandbox to life; answers with its first process when it can take commands. */

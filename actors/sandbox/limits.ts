@@ -17,4 +17,6 @@ export const SANDBOX_LIMITS = {
   stoppingMs: ms(30_000),
   /** Layers recorded in one sandbox's state: bounds the size of every commit. */
   snapshots: 64,
+  /** Captures for forks recorded beside them, the newest. */
+  forkCaptures: 16,
 } as const;

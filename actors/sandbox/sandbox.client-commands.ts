@@ -61,15 +61,15 @@ const resume = (state: SandboxState, at: TimestampMs): SandboxDecision => {
   return accept({ type: 'SandboxResuming', at, deadlineAt: addMs(at, SANDBOX_LIMITS.resumingMs) });
 };
 
-const snapshot = (state: SandboxState, { snapshotId, scrub }: Of<'SnapshotSandbox'>, at: TimestampMs): SandboxDecision => {
+const snapshot = (state: SandboxState, { snapshotId, scrub, purpose }: Of<'SnapshotSandbox'>, at: TimestampMs): SandboxDecision => {
   if (state.snapshots.some(({ id }) => id === snapshotId)) return ignore('this snapshot has been made');
   if (state.status === 'snapshotting' && state.snapshotId === snapshotId) return ignore('this snapshot is being made');
   if (state.status !== 'running' && state.status !== 'paused') return wrongState(state, 'snapshotted', 'running or paused');
-  if (state.snapshots.length >= SANDBOX_LIMITS.snapshots) {
+  if (purpose === 'keep' && state.snapshots.filter((made) => made.purpose === 'keep').length >= SANDBOX_LIMITS.snapshots) {
     const message = `${state.id} already has ${SANDBOX_LIMITS.snapshots} snapshots; create a sandbox from the newest and go on there`;
     return reject(wireError('LIMIT_OUT_OF_RANGE', message, { details: { limit: SANDBOX_LIMITS.snapshots } }));
   }
-  return accept({ type: 'SandboxSnapshotting', at, snapshotId, scrub, deadlineAt: addMs(at, SANDBOX_LIMITS.snapshottingMs) });
+  return accept({ type: 'SandboxSnapshotting', at, snapshotId, scrub, purpose, deadlineAt: addMs(at, SANDBOX_LIMITS.snapshottingMs) });
 };
 
 const extendLives = (state: SandboxState, command: Of<'ExtendLives'>, at: TimestampMs): SandboxDecision => {

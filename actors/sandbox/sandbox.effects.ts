@@ -5,7 +5,7 @@
  * does not concern it (new lives during a launch) leaves it alone.
  */
 import type { LayerDigest, ProjectName, SandboxId, SnapshotId } from '#bus/ids.ts';
-import type { ScrubRules } from '#bus/sandbox/snapshot.ts';
+import type { ScrubRules, SnapshotPurpose } from '#bus/sandbox/snapshot.ts';
 import type { SandboxSpec } from '#bus/sandbox/spec.ts';
 import { ENDED_STATUSES, type SandboxState } from '#bus/sandbox/state.ts';
 import type { TimestampMs } from '#bus/units.ts';
@@ -26,12 +26,12 @@ export type SandboxEffect =
   /** Report the participle, or `ReportTransitionFailed` when it cannot be done. */
   | Of<'ensurePaused'>
   | Of<'ensureResumed'>
-  | Of<'ensureSnapshot', { readonly snapshotId: SnapshotId; readonly scrub: ScrubRules }>
+  | Of<'ensureSnapshot', { readonly snapshotId: SnapshotId; readonly scrub: ScrubRules; readonly purpose: SnapshotPurpose }>
   /** Leave nothing of it on the node, whether or not it was ever launched. Reports `ReportDestroyed`. */
   | Of<'ensureDestroyed', { readonly slot: number }>;
 
 export const pendingSandboxEffects = (state: SandboxState): readonly SandboxEffect[] => {
-  const { id, project, spec, slot, generation, totalDeadlineAt, snapshotId, snapshotScrub: scrub } = state;
+  const { id, project, spec, slot, generation, totalDeadlineAt, snapshotId, snapshotScrub: scrub, snapshotPurpose: purpose } = state;
   const it = { id, project };
   // A round of pause, resume or destroy is told from the one before by its deadline.
   const round = (verb: string) => `${verb}:${state.transitionDeadlineAt}`;
@@ -51,7 +51,7 @@ export const pendingSandboxEffects = (state: SandboxState): readonly SandboxEffe
     case 'snapshotting':
       return [
         ...attached(state, state.returnTo === 'paused' ? true : null),
-        ...(snapshotId === null ? [] : [{ ...it, key: round(`snapshot:${snapshotId}`), type: 'ensureSnapshot' as const, snapshotId, scrub }]),
+        ...(snapshotId === null ? [] : [{ ...it, key: round(`snapshot:${snapshotId}`), type: 'ensureSnapshot' as const, snapshotId, scrub, purpose }]),
       ];
     case 'stopping':
       return [{ ...it, key: round('destroy'), type: 'ensureDestroyed', slot }];

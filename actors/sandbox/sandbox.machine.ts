@@ -11,6 +11,7 @@ import { assertEvent, assign, setup } from 'xstate';
 import type { SandboxEvent } from '#bus/sandbox/events.ts';
 import type { SandboxState } from '#bus/sandbox/state.ts';
 import type { DurationMs, TimestampMs } from '#bus/units.ts';
+import { SANDBOX_LIMITS } from './limits.ts';
 
 /** Everything but the status, which is the machine's own state value. */
 export type SandboxContext = Omit<SandboxState, 'status'>;
@@ -41,6 +42,7 @@ const contextOf = (e: Admitted): SandboxContext => ({
   returnTo: null,
   snapshotId: null,
   snapshotScrub: [],
+  snapshotPurpose: 'keep',
   snapshots: [],
   stopReason: null,
   forget: false,
@@ -65,6 +67,15 @@ const whileAlive = {
 } as const;
 const onceEnded = { SandboxForgetting: { actions: 'markForgotten' } } as const;
 const wasRunning = ({ context }: { context: SandboxContext }) => context.returnTo === 'running';
+
+const NO_SNAPSHOT_ORDER: Pick<SandboxContext, 'snapshotScrub' | 'snapshotPurpose'> = { snapshotScrub: [], snapshotPurpose: 'keep' };
+
+/** Captures for forks are needed while their forks are made; a tree search makes many. */
+const withoutOldForks = (made: SandboxContext['snapshots']): SandboxContext['snapshots'] => {
+  const forks = made.filter(({ purpose }) => purpose === 'fork');
+  const dropped = new Set(forks.slice(0, Math.max(0, forks.length - SANDBOX_LIMITS.forkCaptures)));
+  return made.filter((one) => !dropped.has(one));
+};
 
 export const sandboxMachine = setup({
   types: { context: {} as SandboxContext, events: {} as SandboxEvent, input: {} as Admitted },
@@ -101,15 +112,15 @@ export const sandboxMachine = setup({
     }),
     beginSnapshot: assign(({ event }, params: { from: 'running' | 'paused' }) => {
       assertEvent(event, 'SandboxSnapshotting');
-      const { snapshotId, scrub } = event;
-      return { returnTo: params.from, snapshotId, snapshotScrub: scrub, transitionDeadlineAt: event.deadlineAt };
+      const { snapshotId, scrub, purpose } = event;
+      return { returnTo: params.from, snapshotId, snapshotScrub: scrub, snapshotPurpose: purpose, transitionDeadlineAt: event.deadlineAt };
     }),
     keepSnapshot: assign(({ context, event }) => {
       assertEvent(event, 'SandboxSnapshotted');
-      const snapshots = [...context.snapshots, { id: event.snapshotId, layer: event.layer, at: event.at }];
-      return { snapshots, snapshotScrub: [], returnTo: null, transitionDeadlineAt: null, ...idleRenewed(context, event.at) };
+      const snapshots = withoutOldForks([...context.snapshots, { id: event.snapshotId, layer: event.layer, at: event.at, purpose: context.snapshotPurpose }]);
+      return { snapshots, ...NO_SNAPSHOT_ORDER, returnTo: null, transitionDeadlineAt: null, ...idleRenewed(context, event.at) };
     }),
-    dropSnapshot: assign({ snapshotId: null, snapshotScrub: [], returnTo: null }),
+    dropSnapshot: assign({ snapshotId: null, ...NO_SNAPSHOT_ORDER, returnTo: null }),
     goBack: assign(({ context, event }) => {
       assertEvent(event, 'SandboxTransitionFailed');
       return { transitionDeadlineAt: null, ...idleRenewed(context, event.at) };

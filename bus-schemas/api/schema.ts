@@ -12,7 +12,7 @@ import { ClientKey, RequestId, SandboxId, Shard, SnapshotId } from '../ids.ts';
 import { SNAPSHOT_LIMITS, WIRE_LIMITS } from '../limits.ts';
 import { GroupMode } from '../request/group.ts';
 import { RequestState } from '../request/schema.ts';
-import { ScrubRules, SnapshotView } from '../sandbox/snapshot.ts';
+import { ScrubRules, SnapshotPurpose, SnapshotView } from '../sandbox/snapshot.ts';
 import { SandboxRequest } from '../sandbox/spec.ts';
 import { SandboxState, SandboxStatus } from '../sandbox/state.ts';
 import { DurationMs, TimestampMs } from '../units.ts';
@@ -87,7 +87,10 @@ export const API = {
   pause: { request: one.extend({ key }), response: Decision },
   resume: { request: one.extend({ key }), response: Decision },
   /** Named within the project: the same id names the same snapshot, of one sandbox. */
-  snapshot: { request: one.extend({ key, snapshotId: SnapshotId, scrub: ScrubRules.default([]) }), response: Decision },
+  snapshot: {
+    request: one.extend({ key, snapshotId: SnapshotId, scrub: ScrubRules.default([]), purpose: SnapshotPurpose.default('keep') }),
+    response: Decision,
+  },
   /** The project's snapshots, by id. */
   snapshots: {
     request: z.strictObject({

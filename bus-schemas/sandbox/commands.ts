@@ -9,7 +9,7 @@ import { WireError } from '../errors.ts';
 import { GroupDecision } from '../request/decision.ts';
 import { DurationMs, TimestampMs } from '../units.ts';
 import { DeadlineKind, StopReason } from './state.ts';
-import { NO_FACTS, ScrubRules, SnapshotFacts } from './snapshot.ts';
+import { NO_FACTS, ScrubRules, SnapshotFacts, SnapshotPurpose } from './snapshot.ts';
 import { SandboxSpec } from './spec.ts';
 
 /**
@@ -42,6 +42,7 @@ export const SnapshotSandbox = z.object({
   snapshotId: SnapshotId,
   /** What the snapshot must not carry. */
   scrub: ScrubRules.default([]),
+  purpose: SnapshotPurpose.default('keep'),
 });
 /**
  * Sets new lives, counted from the moment of the decision; shorter ones are allowed, but never below the least life.

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { EdgeName, LayerDigest, ProjectName, RequestId, SandboxId, SnapshotId } from '../ids.ts';
 import { WireError } from '../errors.ts';
 import { TimestampMs } from '../units.ts';
-import { NO_FACTS, ScrubRules, SnapshotFacts } from './snapshot.ts';
+import { NO_FACTS, ScrubRules, SnapshotFacts, SnapshotPurpose } from './snapshot.ts';
 import { SandboxSpec } from './spec.ts';
 import { PauseReason, StopReason } from './state.ts';
 
@@ -50,7 +50,13 @@ export const SandboxPaused = z.object({
 });
 export const SandboxResuming = z.object({ type: z.literal('SandboxResuming'), ...transitional });
 export const SandboxResumed = z.object({ type: z.literal('SandboxResumed'), at, ...running });
-export const SandboxSnapshotting = z.object({ type: z.literal('SandboxSnapshotting'), snapshotId: SnapshotId, scrub: ScrubRules.default([]), ...transitional });
+export const SandboxSnapshotting = z.object({
+  type: z.literal('SandboxSnapshotting'),
+  snapshotId: SnapshotId,
+  scrub: ScrubRules.default([]),
+  purpose: SnapshotPurpose.default('keep'),
+  ...transitional,
+});
 export const SandboxSnapshotted = z.object({
   type: z.literal('SandboxSnapshotted'),
   at,

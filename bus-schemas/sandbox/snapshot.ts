@@ -37,8 +37,15 @@ export const SnapshotFacts = z.object({
 export type SnapshotFacts = z.infer<typeof SnapshotFacts>;
 export const NO_FACTS: SnapshotFacts = SnapshotFacts.parse({});
 
+/**
+ * `keep`: named in the project until somebody removes it. `fork`: only for sandboxes that are made from it right away; it has no name
+ * and goes when the last of them has ended.
+ */
+export const SnapshotPurpose = z.enum(['keep', 'fork']);
+export type SnapshotPurpose = z.infer<typeof SnapshotPurpose>;
+
 /** What a sandbox's state keeps of a snapshot; the facts are in the event. */
-export const SnapshotMade = z.object({ id: SnapshotId, layer: LayerDigest, at: TimestampMs });
+export const SnapshotMade = z.object({ id: SnapshotId, layer: LayerDigest, at: TimestampMs, purpose: SnapshotPurpose.default('keep') });
 export type SnapshotMade = z.infer<typeof SnapshotMade>;
 
 /** A snapshot as its project sees it. */

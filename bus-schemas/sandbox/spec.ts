@@ -3,7 +3,7 @@
  * @paper §2.1 §2.3
  */
 import { z } from 'zod';
-import { ImageName, JobId, LayerDigest, SnapshotId } from '../ids.ts';
+import { ImageName, JobId, LayerDigest, SandboxId, SnapshotId } from '../ids.ts';
 import { EXEC_LIMITS, SPEC_LIMITS } from '../limits.ts';
 import { byteLengthOf } from '../op/byte-path.ts';
 import { CpuMillis, DurationMs, MiB } from '../units.ts';
@@ -128,8 +128,8 @@ export type Isolation = z.infer<typeof Isolation>;
 /** What a client sends for each sandbox. Names are resolved by the apiserver. Unknown fields are refused, not ignored. */
 export const SandboxRequest = z.strictObject({
   backend: Backend.default('container'),
-  /** A base layer, or the whole stack of a snapshot of the project. */
-  image: z.union([LayerDigest, ImageName, z.strictObject({ snapshot: SnapshotId })]),
+  /** A base layer; or the whole stack of a snapshot of the project; or of a capture of one of its sandboxes that was made for forks. */
+  image: z.union([LayerDigest, ImageName, z.strictObject({ snapshot: SnapshotId, sandbox: SandboxId.optional() })]),
   workspaces: z
     .array(z.union([LayerDigest, ImageName]))
     .max(SPEC_LIMITS.workspaces)

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { EdgeName, ProjectName, RequestId, SandboxId, SnapshotId } from '../ids.ts';
 import { WireError } from '../errors.ts';
 import { TimestampMs } from '../units.ts';
-import { ScrubRules, SnapshotMade } from './snapshot.ts';
+import { ScrubRules, SnapshotMade, SnapshotPurpose } from './snapshot.ts';
 import { SandboxSpec } from './spec.ts';
 
 export const SANDBOX_STATUSES = [
@@ -78,6 +78,7 @@ export const SandboxState = z.object({
   snapshotId: SnapshotId.nullable(),
   /** What the snapshot in progress must not carry. */
   snapshotScrub: ScrubRules.default([]),
+  snapshotPurpose: SnapshotPurpose.default('keep'),
   /** Snapshots made from this sandbox, newest last. */
   snapshots: z.array(SnapshotMade),
   stopReason: StopReason.nullable(),

@@ -15,6 +15,8 @@ export type GcOptions = {
   readonly liveLayers: () => Promise<ReadonlySet<LayerDigest>>;
   readonly now: TimestampMs;
   readonly graceMs?: number;
+  /** Collect these only. */
+  readonly only?: (layer: LayerInfo) => boolean;
   /** Report only. */
   readonly dryRun?: boolean;
 };
@@ -61,6 +63,7 @@ export const collectGarbage = async (store: LayerStore, options: GcOptions): Pro
   const plan = planGc({ layers, names, live: await options.liveLayers(), dataFilesOf: (digest) => dataFiles.get(digest) ?? [], storedBefore });
   const removed: LayerInfo[] = [];
   for (const layer of plan.remove) {
+    if (options.only && !options.only(layer)) continue;
     if (options.dryRun || (await store.delete(layer.digest, { storedBefore })) === 'deleted') removed.push(layer);
   }
   return { removed, freedBytes: removed.reduce((sum, layer) => sum + layer.sizeBytes, 0), spared: plan.spare, keptCount: plan.keptCount };

@@ -2,8 +2,9 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DsecError } from '#bus/errors.ts';
-import type { LayerDigest } from '#bus/ids.ts';
+import type { LayerDigest, Shard } from '#bus/ids.ts';
 import { ENDED_STATUSES, type SandboxState } from '#bus/sandbox/state.ts';
+import type { EventLog } from '#actors/ports/event-log.ts';
 import { connectJetStream } from '#adapters/jetstream/mod.ts';
 import { connectBus } from '../bus/connect.ts';
 import { type Config, pathsOf, shardsOf } from '../config.ts';
@@ -38,10 +39,15 @@ const fromLog = async (config: Config, servers: readonly string[], nkeySeed: str
   const connection = await connectBus({ servers, credentials: { nkeySeed } }, 'dsec-image-gc', createLog('gc', 'error'), CONNECT_MS);
   try {
     const { eventLog } = connectJetStream(connection);
-    const found = await Promise.all(shardsOf(config).map((shard) => eventLog.lastOfEach({ shard, kind: 'sandbox' })));
-    const live = found.flat().map(({ commit }) => commit.state as unknown as SandboxState);
-    return new Set(live.filter(({ status }) => !ENDED_STATUSES.has(status)).flatMap(({ spec }) => spec.layers));
+    return await layersOfLive(eventLog, shardsOf(config));
   } finally {
     await connection.close();
   }
+};
+
+/** Layers of every sandbox of every node that has not ended. */
+export const layersOfLive = async (eventLog: EventLog, shards: readonly Shard[]): Promise<ReadonlySet<LayerDigest>> => {
+  const found = await Promise.all(shards.map((shard) => eventLog.lastOfEach({ shard, kind: 'sandbox' })));
+  const states = found.flat().map(({ commit }) => commit.state as unknown as SandboxState);
+  return new Set(states.filter(({ status }) => !ENDED_STATUSES.has(status)).flatMap(({ spec }) => spec.layers));
 };

@@ -1,3 +1,9 @@
+export const FORK_LIMITS = {
+  /** A capture is kept at least this long: creates that stand on it may still be on their way. */
+  graceMs: 10 * 60_000,
+  sweepMs: 5 * 60_000,
+} as const;
+
 export const PACKING_LIMITS = {
   /** Packings of one node at a time: each reads and writes as fast as the disk goes. */
   atOnce: 2,

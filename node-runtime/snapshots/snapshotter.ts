@@ -5,6 +5,8 @@
  * The name comes last, so whatever dies before leaves files that nothing refers to, and the same order takes them again. An order
  * that was carried out is answered from its name. Content that earlier images of the stack or of this sandbox hold is not stored again.
  *
+ * A capture for forks has no name and is not waited for: its forks stand on it, and when none does it is collected.
+ *
  * INV-REST: a sandbox that was running runs when this returns, however it returns.
  */
 import { createHash } from 'node:crypto';
@@ -14,7 +16,7 @@ import type { LayerDigest } from '#bus/ids.ts';
 import type { SnapshotFacts } from '#bus/sandbox/snapshot.ts';
 import type { SandboxState } from '#bus/sandbox/state.ts';
 import type { Clock } from '#actors/ports/clock.ts';
-import type { ImageRecord, LayerStore } from '#actors/ports/layer-store.ts';
+import type { ImageRecord, LayerStore, PutOptions } from '#actors/ports/layer-store.ts';
 import type { SnapshotOrder } from '#actors/ports/sandbox-backend.ts';
 import { dataFilesOf } from '../images/data-files.ts';
 import { createWorkDirectory, sweepWorkDirectories } from '../images/tools/work-directory.ts';
@@ -59,7 +61,8 @@ export class Snapshotter {
   }
 
   /** What the same order has led to before. KEY_CONFLICT when another sandbox's snapshot has that name. */
-  #known({ id, project }: SandboxState, { snapshotId }: SnapshotOrder): SnapshotResult | null {
+  #known({ id, project }: SandboxState, { snapshotId, purpose }: SnapshotOrder): SnapshotResult | null {
+    if (purpose === 'fork') return null; // it has no name, and is made anew
     const record = this.#store.names.lookup(snapshotName(project, snapshotId));
     if (!record?.snapshot) return null;
     if (record.snapshot.sandboxId === id) return { layer: record.digest, facts: record.snapshot.facts };
@@ -84,13 +87,13 @@ export class Snapshotter {
     try {
       await packer.prepare();
       const { taken, frozenMs } = await this.#readAtRest(packer, source);
-      const stored = taken.storedBytes > 0 ? await this.#store.put(data, { consume: true }) : null;
+      const how: PutOptions = { consume: true, volatile: order.purpose === 'fork' };
+      const stored = taken.storedBytes > 0 ? await this.#store.put(data, how) : null;
       await packer.write(stored?.digest ?? null);
-      const layer = await this.#store.put(image, { consume: true });
-      await this.#keepData(sandbox.id, layer.digest);
+      const layer = await this.#store.put(image, how);
       const storedBytes = layer.sizeBytes + (stored?.sizeBytes ?? 0);
       const facts: SnapshotFacts = { ...taken, removed: [...taken.removed], storedBytes, frozenMs, totalMs: rounded(this.#clock.monotonicMs() - startedMs) };
-      await this.#name(sandbox, order, layer.digest, facts);
+      if (order.purpose === 'keep') await this.#name(sandbox, order, layer.digest, facts);
       return { layer: layer.digest, facts };
     } finally {
       await packer.close();
@@ -115,14 +118,16 @@ export class Snapshotter {
     return [...digests].filter((digest) => this.#store.has(digest)).map((digest) => ({ digest, path: this.#store.pathOf(digest) }));
   }
 
-  /** Data of earlier images may have lost its last name meanwhile. */
-  async #keepData(what: string, layer: LayerDigest): Promise<void> {
-    for (const digest of dataFilesOf(this.#store.pathOf(layer)))
+  /** What the name is going to stand for: some of it may have lost its last name meanwhile, or be of a fork and not durable yet. */
+  async #renewAll(what: string, stack: readonly LayerDigest[]): Promise<void> {
+    const needed = new Set(stack.flatMap((layer) => [layer, ...dataFilesOf(this.#store.pathOf(layer))]));
+    for (const digest of needed)
       if (!(await this.#store.renew(digest)))
-        throw DsecError.of('LAYER_NOT_FOUND', `snapshot of ${what}: data file ${digest} was collected meanwhile; it is taken again`, { details: { digest } });
+        throw DsecError.of('LAYER_NOT_FOUND', `snapshot of ${what}: layer ${digest} was collected meanwhile; it is taken again`, { details: { digest } });
   }
 
   async #name({ id, project, spec }: SandboxState, { snapshotId }: SnapshotOrder, digest: LayerDigest, facts: SnapshotFacts): Promise<void> {
+    await this.#renewAll(id, [...spec.layers, digest]);
     const record: ImageRecord = {
       name: snapshotName(project, snapshotId),
       digest,

@@ -7,10 +7,12 @@ import { registerLifecycle } from './commands/lifecycle.ts';
 import { registerExtend } from './commands/extend.ts';
 import { registerEvents, registerGet, registerLs } from './commands/look.ts';
 import { registerRest } from './commands/rest.ts';
+import { registerFork } from './commands/fork.ts';
 import { registerRun } from './commands/run.ts';
+import { registerSnapshot } from './commands/snapshot.ts';
 import { registerWatch } from './commands/watch.ts';
 
-/** Adds `run exec attach wait kill ls get logs ps cp cat ls-files stop delete pause resume extend events watch` to `program`. */
+/** Adds `run exec attach wait kill ls get logs ps cp cat ls-files stop delete pause resume snapshot fork extend events watch` to `program`. */
 export const registerClientCommands = (program: Command): void => {
   program.enablePositionalOptions(); // so that the options of a command that runs in a sandbox are left alone
   registerRun(program);
@@ -27,6 +29,8 @@ export const registerClientCommands = (program: Command): void => {
   registerListFiles(program);
   registerLifecycle(program);
   registerRest(program);
+  registerSnapshot(program);
+  registerFork(program);
   registerExtend(program);
   registerEvents(program);
   registerWatch(program);

@@ -3,7 +3,7 @@ import { wireError } from '#bus/errors.ts';
 import { type EdgeName, LayerDigest, type ProjectName, RequestId, SnapshotId, sandboxIdFor } from '#bus/ids.ts';
 import { SPEC_LIMITS } from '#bus/limits.ts';
 import type { SandboxCommand } from '#bus/sandbox/commands.ts';
-import { NO_FACTS } from '#bus/sandbox/snapshot.ts';
+import { NO_FACTS, type SnapshotPurpose } from '#bus/sandbox/snapshot.ts';
 import { SandboxSpec } from '#bus/sandbox/spec.ts';
 import { sandboxAddress } from '#bus/subjects.ts';
 import { type DurationMs, TimestampMs } from '#bus/units.ts';
@@ -64,7 +64,12 @@ export const deadline = (kind: Of<'DeadlinePassed'>['kind'], version = 0, activi
 });
 
 /** A snapshot that removes something, so that states carry rules. */
-export const snapshotOf = (id: string): SandboxCommand => ({ type: 'SnapshotSandbox', snapshotId: SnapshotId.parse(id), scrub: ['/tmp/**'] });
+export const snapshotOf = (id: string, purpose: SnapshotPurpose = 'keep'): SandboxCommand => ({
+  type: 'SnapshotSandbox',
+  snapshotId: SnapshotId.parse(id),
+  scrub: ['/tmp/**'],
+  purpose,
+});
 export const snapshotted = (digit: string): SandboxCommand => ({
   type: 'ReportSnapshotted',
   layer: LayerDigest.parse(`sha256:${digit.repeat(64)}`),
@@ -87,6 +92,7 @@ export const COMMANDS: readonly SandboxCommand[] = [
   { type: 'PauseSandbox' },
   { type: 'ResumeSandbox' },
   snapshotOf('first'),
+  snapshotOf('for-a-fork', 'fork'),
   snapshotOf('second'),
   { type: 'ExtendLives' },
   { type: 'ExtendLives', totalMs: ms(2 * TOTAL_MS) },

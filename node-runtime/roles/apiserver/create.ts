@@ -13,6 +13,7 @@ import { addMs } from '#bus/units.ts';
 import type { Caller } from './apiserver.ts';
 import { asJobMember } from './job-member.ts';
 import { type Resolve, type ResolvedSpec, resolveSpec } from './resolve.ts';
+import { captureOf } from './captures.ts';
 import type { VerbsOptions } from './verbs.ts';
 
 export const create = async (o: VerbsOptions, request: ApiParsed<'create'>, caller: Caller): Promise<ApiResponse<'create'>> => {
@@ -20,7 +21,10 @@ export const create = async (o: VerbsOptions, request: ApiParsed<'create'>, call
   const requestId = requestIdFor(project, request.key, o.shards.length);
   const bodyHash = bodyHashOf({ count: request.count, mode: request.mode, spec: request.spec });
   const answer = { requestId, bodyHash };
-  const resolve: Resolve = { layer: o.resolveLayer, snapshot: (id) => o.snapshots.find(project, id) };
+  const resolve: Resolve = {
+    layer: o.resolveLayer,
+    snapshot: ({ snapshot, sandbox }) => (sandbox === undefined ? o.snapshots.find(project, snapshot) : captureOf(o, project, sandbox, snapshot)),
+  };
   const resolving = async () => resolveSpec(await asJobMember(o.eventLog, project, request.spec, o.clock.now()), resolve, o.defaultLimits);
   const resolved = await resolving().catch(async (thrown: unknown) => {
     // A key that was accepted keeps its answer, also when an image it named has been removed since.

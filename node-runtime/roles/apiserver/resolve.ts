@@ -4,18 +4,22 @@ import type { LayerDigest, SandboxId, SnapshotId } from '#bus/ids.ts';
 import { SNAPSHOT_LIMITS, WIRE_LIMITS } from '#bus/limits.ts';
 import { DEFAULT_LIVES, type Limits, type Lives, type SandboxRequest, type SandboxSpec } from '#bus/sandbox/spec.ts';
 
+/** A whole stack of layers, and the sandbox that it was taken from. */
+export type Stack = { readonly layers: readonly LayerDigest[]; readonly sandboxId: SandboxId };
+export type StackReference = Extract<SandboxRequest['image'], { snapshot: SnapshotId }>;
+
 export type Resolve = {
   /** Looks a name or digest up in the layer catalogue; IMAGE_NOT_FOUND names near matches. */
   layer(reference: string): LayerDigest | Promise<LayerDigest>;
-  /** The stack of a snapshot of the caller's project, and whose it is; SNAPSHOT_NOT_FOUND. */
-  snapshot(id: SnapshotId): { readonly layers: readonly LayerDigest[]; readonly sandboxId: SandboxId };
+  /** A snapshot or capture of the caller's project; SNAPSHOT_NOT_FOUND. */
+  snapshot(reference: StackReference): Stack | Promise<Stack>;
 };
 export type ResolvedSpec = { readonly spec: SandboxSpec; readonly forkedFrom: SandboxId | null };
 
 export const resolveSpec = async (request: SandboxRequest, resolve: Resolve, defaults: Limits): Promise<ResolvedSpec> => {
   if (request.backend !== 'container') throw DsecError.of('NOT_SUPPORTED', `backend ${request.backend} is not available in this version; use container`);
   const { image } = request;
-  const snapshot = typeof image === 'object' ? resolve.snapshot(image.snapshot) : null;
+  const snapshot = typeof image === 'object' ? await resolve.snapshot(image) : null;
   const layers: LayerDigest[] = typeof image === 'object' ? [...(snapshot?.layers ?? [])] : [await resolve.layer(image)];
   for (const reference of [...request.workspaces, ...request.toolkits]) layers.push(await resolve.layer(reference));
   if (layers.length > SNAPSHOT_LIMITS.stackLayers)

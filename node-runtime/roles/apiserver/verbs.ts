@@ -55,7 +55,7 @@ export const createVerbs = (o: VerbsOptions): Verbs<ApiserverVerb> => ({
   resume: ({ id, key }, caller) => lifecycle(o, id, { type: 'ResumeSandbox' }, key, caller),
   pauseMany: (request, caller) => toMany(manyOf(o), 'pauseMany', request, caller),
   resumeMany: (request, caller) => toMany(manyOf(o), 'resumeMany', request, caller),
-  snapshot: ({ id, key, snapshotId, scrub }, caller) => lifecycle(o, id, { type: 'SnapshotSandbox', snapshotId, scrub }, key, caller),
+  snapshot: ({ id, key, snapshotId, scrub, purpose }, caller) => lifecycle(o, id, { type: 'SnapshotSandbox', snapshotId, scrub, purpose }, key, caller),
   snapshots: async (request, { project }) => pageOfSnapshots(await o.snapshots.list(project), request),
   deleteSnapshot: async ({ snapshotId }, { project }) => ({ deleted: await o.snapshots.remove(project, snapshotId) }),
   extend: ({ id, key, totalMs, runningMs, idleMs, idlePauseMs }, caller) => {

@@ -15,6 +15,8 @@ import type { EventLog } from '#actors/ports/event-log.ts';
 import { type Config, pathsOf, shardsOf } from '../../config.ts';
 import type { Log } from '../../log/log.ts';
 import { FORGETTING_LIMITS, startForgetting } from '../forgetting.ts';
+import { startForkSweep } from '../../snapshots/fork-sweep.ts';
+import { layersOfLive } from '../live-layers.ts';
 import { acquire, step } from '../scope.ts';
 import { Admission } from '#actors/edge/admission.ts';
 import { startBeats } from './beats.ts';
@@ -200,6 +202,14 @@ const startCleaning = ({ config, eventLog, log, clock, sandboxes, node }: Inside
       () => setInterval(() => void node.images.sweep(), EDGE_LIMITS.sweepMs),
       (timer) => clearInterval(timer),
     );
+    const { captures } = node;
+    if (captures) {
+      const liveLayers = () => layersOfLive(eventLog, shardsOf(config));
+      yield* acquire(
+        () => startForkSweep({ store: captures, liveLayers, clock, log }),
+        (forks) => forks.stop(),
+      );
+    }
     const actors = { kind: 'sandbox', home: config.edgeName } as const;
     const forgettableAt = ({ commit }: { commit: { state: unknown } }) => {
       const { status, endedAt, forget } = commit.state as SandboxState;

@@ -23,6 +23,8 @@ import { LauncherHolder } from './launcher-holder.ts';
 
 export type Node = {
   readonly store: Pick<LayerStore, 'has'>;
+  /** Where captures for forks are put; absent where sandboxes are not real. */
+  readonly captures?: LayerStore;
   readonly images: Pick<ImageMounts, 'restore' | 'sweep' | 'ready'>;
   readonly backend: NodeBackend;
   readonly launcher: Pick<LauncherHolder, 'close'>;
@@ -70,7 +72,7 @@ export const openNode = (config: Config, generation: number, clock: Clock, log: 
       (b) => b.close(),
     );
     yield* step(() => launcher.get());
-    return { store, images, backend, launcher };
+    return { store, captures: store, images, backend, launcher };
   });
 
 /** The launcher's side of mounted images, by whichever client is at hand. */

@@ -15,7 +15,7 @@ import type { CommandReply } from '#bus/api/schema.ts';
 import { type CommandEnvelope, decodeCommand, encode, invalid } from '#bus/envelope.ts';
 import { DsecError, toWireError } from '#bus/errors.ts';
 import { Beat } from '#bus/edge/schema.ts';
-import type { EdgeName } from '#bus/ids.ts';
+import { type EdgeName, parseSandboxId } from '#bus/ids.ts';
 import { type ReportBatch, RequestBusCommand, type RequestCommand, type RequestEvent, type RequestState } from '#bus/request/schema.ts';
 import type { ActorAddress } from '#bus/subjects.ts';
 import { BEAT_FILTER, createLaneSubject, reportLaneSubject, requestAddress } from '#bus/subjects.ts';
@@ -23,6 +23,7 @@ import type { CommandMeta, CommandResult } from '#actors/kernel/host.ts';
 import { FairQueue } from '#actors/placement/fair-queue.ts';
 import { Fleet } from '#actors/placement/fleet.ts';
 import { choose } from '#actors/placement/choose.ts';
+import { chooseNear } from '#actors/placement/choose-near.ts';
 import { FAIR_LIMITS } from '#actors/placement/limits.ts';
 import type { Clock } from '#actors/ports/clock.ts';
 import type { CommandConsumer, CommandQueue, Delivery } from '#actors/ports/command-queue.ts';
@@ -158,7 +159,9 @@ export class Placement {
       return;
     }
     const known = this.#driver.peek(address) !== undefined; // the decider answers from the record
-    const choices = known ? [] : choose({ ...command, fleet: this.#fleet.view(now), seed: seed(), exclude: [] });
+    const input = { ...command, fleet: this.#fleet.view(now), seed: seed(), exclude: [] };
+    const near = command.forkedFrom ? parseSandboxId(command.forkedFrom).edge : null;
+    const choices = known ? [] : near ? chooseNear(input, near) : choose(input);
     if (now < command.deadlineAt && this.#mayBeOutdated(choices, envelope, delivery.attempt, now)) {
       delivery.retry(PLACEMENT_LIMITS.noRoomRetryMs);
       return;

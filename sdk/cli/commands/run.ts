@@ -59,7 +59,7 @@ export const registerRun = (program: Cli): void => {
   const command = program
     .command('run')
     .description('make a sandbox and, when a command follows, run it there and stop the sandbox afterwards')
-    .argument('<image>', 'base layer, by name or sha256:<digest>')
+    .argument('<image>', 'base layer, by name or sha256:<digest>; @NAME for a snapshot')
     .argument('[command...]', 'program and its arguments')
     .option('-w, --workspace <layer>', 'layer above the base; repeatable, lowest first', collect)
     .option('-t, --toolkit <layer>', 'layer above the workspaces; repeatable, lowest first', collect)
@@ -178,7 +178,7 @@ const createOne = async (dsec: DsecClient, options: RunOptions, wait: WaitOption
 const optionsOf = (image: string, flags: Flags): RunOptions => {
   const rules = [...(flags.allow ?? []).map((name) => [name, true] as const), ...(flags.deny ?? []).map((name) => [name, false] as const)];
   return {
-    image,
+    image: image.startsWith('@') ? { snapshot: image.slice(1) } : image,
     workspaces: flags.workspace,
     toolkits: flags.toolkit,
     memoryLimitMb: numberOf('memory', flags.memory),

@@ -16,26 +16,28 @@ import type { LayerDigest } from '#bus/ids.ts';
 import type { TimestampMs } from '#bus/units.ts';
 import { isAbsent, layerStoreError } from './fs-errors.ts';
 import { POSIX_LAYER_LIMITS } from './limits.ts';
-import { blobPath, digestOfBlobFile, type StoreLayout } from './store-layout.ts';
+import { blobPath, digestOfBlobFile, hexOf, type StoreLayout } from './store-layout.ts';
 import { withStoreLock } from './store-lock.ts';
 import { createTempFile, syncDirectory } from './temp-files.ts';
+import { isVolatile, markVolatile, settle, unmark, volatileHexes } from './volatile.ts';
 
 export const putBlob = async (layout: StoreLayout, file: string, options: PutOptions): Promise<LayerInfo> => {
   try {
-    return (options.consume ? await adopt(layout, file, options.signal) : null) ?? (await copyIn(layout, file, options));
+    return (options.consume ? await adopt(layout, file, options) : null) ?? (await copyIn(layout, file, options));
   } catch (error) {
     throw layerStoreError(`store image ${file}`, error);
   }
 };
 
 /** Takes the file itself. Null when it lies on another file system and has to be copied. */
-const adopt = async (layout: StoreLayout, file: string, signal: AbortSignal | undefined): Promise<LayerInfo | null> => {
+const adopt = async (layout: StoreLayout, file: string, { signal, volatile }: PutOptions): Promise<LayerInfo | null> => {
   const [source, store] = await Promise.all([stat(file), stat(layout.blobs)]);
   if (source.dev !== store.dev) return null;
   const handle = await open(file, 'r');
   try {
     const digest = await digestOf(handle, file, signal);
     await handle.chmod(0o444);
+    if (volatile) return await publishVolatile(layout, digest, file);
     await handle.sync();
     return await publish(layout, digest, file);
   } finally {
@@ -50,8 +52,8 @@ const copyIn = async (layout: StoreLayout, file: string, options: PutOptions): P
     try {
       const digest = await digestOf(source, file, options.signal, temp.handle);
       await temp.handle.chmod(0o444);
-      await temp.handle.sync();
-      const info = await publish(layout, digest, temp.path);
+      if (!options.volatile) await temp.handle.sync();
+      const info = await (options.volatile ? publishVolatile : publish)(layout, digest, temp.path);
       if (options.consume) await rm(file);
       return info;
     } finally {
@@ -89,11 +91,27 @@ const publish = (layout: StoreLayout, digest: LayerDigest, completeFile: string)
   withStoreLock(layout, 'shared', async () => {
     const path = blobPath(layout, digest);
     const now = new Date();
-    if (hasBlob(layout, digest)) await rm(completeFile);
-    else await rename(completeFile, path);
+    if (hasBlob(layout, digest)) {
+      await settle(layout, digest);
+      await rm(completeFile);
+    } else await rename(completeFile, path);
     await utimes(path, now, now);
     await syncDirectory(layout.blobs);
     return infoOf(digest, await stat(path));
+  });
+
+/** One that is there keeps the durability that it has. */
+const publishVolatile = (layout: StoreLayout, digest: LayerDigest, completeFile: string): Promise<LayerInfo> =>
+  withStoreLock(layout, 'shared', async () => {
+    const path = blobPath(layout, digest);
+    if (hasBlob(layout, digest)) await rm(completeFile);
+    else {
+      await markVolatile(layout, digest);
+      await rename(completeFile, path);
+    }
+    const now = new Date();
+    await utimes(path, now, now);
+    return { ...infoOf(digest, await stat(path)), ...((await isVolatile(layout, digest)) ? { volatile: true as const } : {}) };
   });
 
 const infoOf = (digest: LayerDigest, stats: { size: number; mtimeMs: number }): LayerInfo => ({
@@ -121,10 +139,11 @@ export const readBlob = async (layout: StoreLayout, digest: LayerDigest): Promis
 
 export const listBlobs = async (layout: StoreLayout): Promise<LayerInfo[]> => {
   const found: LayerInfo[] = [];
+  const volatile = volatileHexes(layout);
   for (const fileName of await readdir(layout.blobs)) {
     const digest = digestOfBlobFile(fileName);
     const stats = digest === null ? undefined : statSync(blobPath(layout, digest), { throwIfNoEntry: false });
-    if (digest !== null && stats) found.push(infoOf(digest, stats));
+    if (digest !== null && stats) found.push({ ...infoOf(digest, stats), ...(volatile.has(hexOf(digest)) ? { volatile: true as const } : {}) });
   }
   return found.sort((a, b) => (a.digest < b.digest ? -1 : 1));
 };
@@ -132,6 +151,7 @@ export const listBlobs = async (layout: StoreLayout): Promise<LayerInfo[]> => {
 export const renewBlob = (layout: StoreLayout, digest: LayerDigest): Promise<boolean> =>
   withStoreLock(layout, 'shared', async () => {
     if (!hasBlob(layout, digest)) return false;
+    await settle(layout, digest);
     const now = new Date();
     await utimes(blobPath(layout, digest), now, now);
     return true;
@@ -145,6 +165,7 @@ export const deleteBlob = (layout: StoreLayout, digest: LayerDigest, storedBefor
     if (storedBefore !== undefined && infoOf(digest, stats).storedAt >= storedBefore) return 'kept';
     await rm(path);
     await syncDirectory(layout.blobs);
+    await unmark(layout, digest);
     return 'deleted';
   });
 

@@ -16,6 +16,7 @@ import { POSIX_LAYER_LIMITS } from './limits.ts';
 import { nameOfFile, namePath, type StoreLayout } from './store-layout.ts';
 import { withStoreLock } from './store-lock.ts';
 import { syncDirectory, writeAtomically } from './temp-files.ts';
+import { settle } from './volatile.ts';
 
 type Cached = { readonly inode: bigint; readonly changedNs: bigint; readonly sizeBytes: bigint; readonly record: ImageRecord };
 
@@ -61,6 +62,7 @@ export class PosixImageNames implements ImageNames {
     try {
       await withStoreLock(this.#layout, 'shared', async () => {
         if (!hasBlob(this.#layout, parsed.digest)) throw blobNotFound(parsed.digest);
+        await settle(this.#layout, parsed.digest);
         await writeAtomically(this.#layout.temp, namePath(this.#layout, parsed.name), (temp) => temp.handle.writeFile(`${JSON.stringify(parsed)}\n`));
         await syncDirectory(this.#layout.names);
       });

@@ -8,6 +8,7 @@ import { layerStoreError } from './fs-errors.ts';
 import { PosixImageNames } from './names.ts';
 import { createLayout, layoutOf, type StoreLayout } from './store-layout.ts';
 import { sweepTempFiles } from './temp-files.ts';
+import { sweepVolatile } from './volatile.ts';
 
 /** Any number of processes may have the same store open. */
 export class PosixLayerStore implements LayerStore {
@@ -23,6 +24,7 @@ export class PosixLayerStore implements LayerStore {
     try {
       createLayout(this.#layout);
       sweepTempFiles(this.#layout.temp);
+      sweepVolatile(this.#layout);
     } catch (error) {
       throw layerStoreError(`open layer store ${options.dir}`, error);
     }

@@ -3,6 +3,7 @@
  *
  *     blobs/sha256/<hex>.erofs   layers, read-only, complete from the moment the name exists
  *     names/<encoded>.json       one catalogue record each
+ *     volatile/<hex>             marks of layers that are not durable yet (`volatile.ts`)
  *     tmp/                       files being written (`temp-files.ts`)
  *     build/                     owned by the builders of images
  *     lock                       shared by writers that publish, exclusive for the one that removes a layer
@@ -16,6 +17,7 @@ export type StoreLayout = {
   readonly root: string;
   readonly blobs: string;
   readonly names: string;
+  readonly volatile: string;
   readonly temp: string;
   readonly scratch: string;
   readonly lock: string;
@@ -25,6 +27,7 @@ export const layoutOf = (root: string): StoreLayout => ({
   root,
   blobs: join(root, 'blobs', 'sha256'),
   names: join(root, 'names'),
+  volatile: join(root, 'volatile'),
   temp: join(root, 'tmp'),
   scratch: join(root, 'build'),
   lock: join(root, 'lock'),
@@ -32,13 +35,15 @@ export const layoutOf = (root: string): StoreLayout => ({
 
 /** Images may hold secrets of their builders: nobody but the owner may walk in. */
 export const createLayout = (layout: StoreLayout): void => {
-  for (const directory of [layout.blobs, layout.names, layout.temp]) mkdirSync(directory, { recursive: true, mode: 0o700 });
+  for (const directory of [layout.blobs, layout.names, layout.volatile, layout.temp]) mkdirSync(directory, { recursive: true, mode: 0o700 });
 };
 
 const BLOB_SUFFIX = '.erofs';
 const NAME_SUFFIX = '.json';
 
 export const blobPath = (layout: StoreLayout, digest: LayerDigest): string => join(layout.blobs, `${digest.slice('sha256:'.length)}${BLOB_SUFFIX}`);
+
+export const hexOf = (digest: LayerDigest): string => digest.slice('sha256:'.length);
 
 /** Null for a file that is not a layer. */
 export const digestOfBlobFile = (fileName: string): LayerDigest | null => {
