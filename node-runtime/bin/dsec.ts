@@ -1,8 +1,9 @@
 /** The one program: server commands, node commands and the SDK's client commands under one name. */
 import type { NatsConnection } from '@nats-io/transport-node';
-import { Command } from 'commander';
+import { Command, CommanderError } from 'commander';
+import { ERRORS } from '#bus/errors.ts';
 import { registerClientCommands } from '#sdk/cli/commands.ts';
-import { report } from '#sdk/cli/session.ts';
+import { EXIT_OUTPUT_CLOSED, report } from '#sdk/cli/session.ts';
 import { EpisodeHands } from '#sdk/episode/hands.ts';
 import { loadConfig, pathsOf } from '../config.ts';
 import { registerDoctorCommand } from '../doctor/command.ts';
@@ -21,7 +22,9 @@ const nodeConfig = () => loadConfig({ file: process.env.DSEC_CONFIG, env: proces
 const program = new Command('dsec')
   .description('DSec: isolated, stateful sandboxes for training and evaluating agents')
   .version(PLATFORM_VERSION)
-  .showHelpAfterError('(dsec --help lists the commands)');
+  .showHelpAfterError('(dsec --help lists the commands)')
+  .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'dsec: ')) })
+  .exitOverride();
 
 const lent = { hands: (connection: NatsConnection) => new EpisodeHands(connection) };
 registerServerCommands(program, lent);
@@ -36,6 +39,15 @@ for (const command of program.commands.find((each) => each.name() === 'image')?.
   });
 registerClientCommands(program);
 
+/** A reader that has left, as `head` does, is no accident; the commands that have something to tidy up see to that themselves. */
+for (const output of [process.stdout, process.stderr])
+  output.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error;
+    process.exitCode = EXIT_OUTPUT_CLOSED;
+  });
+
 program.parseAsync(ownArguments(), { from: 'user' }).catch(async (thrown: unknown) => {
-  process.exitCode = await report(thrown);
+  // a command line that cannot be understood has been explained already, and counts as any other wrong argument
+  if (thrown instanceof CommanderError) process.exitCode = thrown.exitCode === 0 ? 0 : ERRORS.INVALID_ARGUMENT.exit;
+  else process.exitCode = await report(thrown);
 });

@@ -10,7 +10,7 @@ import { OutputClosed, complain } from './output.ts';
 export type CommonFlags = { readonly context?: string; readonly project?: string; readonly json?: boolean };
 
 /** What a program ends with when its reader has left: 128 + SIGPIPE. */
-const EXIT_OUTPUT_CLOSED = 141;
+export const EXIT_OUTPUT_CLOSED = 141;
 const EXIT_BUG = 70;
 
 export const withCommonOptions = (command: Command): Command =>

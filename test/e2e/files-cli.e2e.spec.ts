@@ -81,3 +81,13 @@ test('refusals name the thing, with the exit code of their kind', async () => {
   expect(await shell('$DSEC cat $ID /dev/zero')).toMatchObject({ code: 6, err: expect.stringContaining('NOT_REGULAR') });
   expect(statSync(dir).isDirectory()).toBe(true);
 });
+
+test('a command line that cannot be understood: one line, a hint, exit code 2; help is no error', async () => {
+  const hint = '(dsec --help lists the commands)\n';
+  expect(await shell('$DSEC frobnicate')).toEqual({ code: 2, out: '', err: `dsec: unknown command 'frobnicate'\n${hint}` });
+  expect(await shell('$DSEC exec $ID')).toEqual({ code: 2, out: '', err: `dsec: missing required argument 'command'\n${hint}` });
+  expect(await shell('$DSEC ls --wat')).toMatchObject({ code: 2, err: expect.stringContaining("dsec: unknown option '--wat'") });
+  expect(await shell('$DSEC cp --help')).toMatchObject({ code: 0, err: '', out: expect.stringContaining('Examples:') });
+  expect(await shell('$DSEC help exec | true; $DSEC --help | head -n 1')).toEqual({ code: 0, out: 'Usage: dsec [options] [command]\n', err: '' });
+  expect(await shell('$DSEC --version')).toMatchObject({ code: 0, err: '' });
+});
