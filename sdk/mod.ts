@@ -2,7 +2,8 @@
 export { type ConnectOptions, DsecClient, type ListOptions, connect } from './client.ts';
 export { type Context, type Credentials, DEFAULT_CONTEXT_FILE } from './context.ts';
 export { type JobOptions, Jobs } from './trainer/jobs.ts';
-export { type AttachOptions, type RolloutOrder, type RolloutResult, Trainer, type Turn } from './trainer/trainer.ts';
+export type { RolloutOrder } from './trainer/start-rollouts.ts';
+export { type AttachOptions, type RolloutResult, Trainer, type Turn } from './trainer/trainer.ts';
 export type { TrajectoryRecord } from './trainer/trajectory.ts';
 export type { JobView, RolloutSummary, RolloutView } from '#bus/api/jobs.ts';
 export type { SandboxChange, WatchOptions } from './watch.ts';

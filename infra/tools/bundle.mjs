@@ -17,9 +17,19 @@ const NATIVE_MODULES = ['better-sqlite3', 'koffi', 'node-pty'];
 /** CommonJS dependencies ask for `require` at run time; an ES module has none of its own. */
 const REQUIRE_BANNER = "import { createRequire as dsecCreateRequire } from 'node:module'; const require = dsecCreateRequire(import.meta.url);";
 
+const TRAINING = {
+  'demo-training': 'infra/demo/training/demo.ts',
+  'demo-preemption': 'infra/demo/training/preemption.ts',
+  'demo-trainer': 'infra/demo/training/trainer-process.ts',
+};
+
 /** Name of a bundle → its source. Benchmarks are found by their file name. */
 export const entryPoints = () => {
+<<<<<<< HEAD
   const entries = { dsec: 'node-runtime/bin/dsec.ts', demo: 'infra/demo/demo.ts', cluster: 'infra/cluster/cli.ts' };
+=======
+  const entries = { dsec: 'node-runtime/bin/dsec.ts', demo: 'infra/demo/demo.ts', ...TRAINING };
+>>>>>>> 019e71f (Training over rollouts: scaffold runner in a terminal, a policy that learns to repair a library, the preemption demonstration)
   const perf = join(ROOT, 'test/perf');
   for (const file of existsSync(perf) ? readdirSync(perf).sort() : []) {
     if (file.endsWith('.bench.ts')) entries[`bench/${file.slice(0, -'.bench.ts'.length)}`] = `test/perf/${file}`;

@@ -9,6 +9,7 @@ import type { RolloutStatus } from '#bus/rollout/schema.ts';
 import type { DurationMs } from '#bus/units.ts';
 import type { Session } from '../session.ts';
 import { TRAINER_LIMITS } from './limits.ts';
+import { type RolloutOrder, startRollouts } from './start-rollouts.ts';
 import { type TrajectoryRecord, trajectoryOf } from './trajectory.ts';
 
 export type JobOptions = z.input<typeof JobSpec>;
@@ -43,6 +44,11 @@ export class Jobs {
       yield* page.jobs;
       after = page.next;
     }
+  }
+
+  /** Starts rollouts, each once per key; those that exist already are left as they are. JOB_ENDED in a job that has ended. */
+  startRollouts(id: string, rollouts: readonly RolloutOrder[]): Promise<RolloutId[]> {
+    return startRollouts(this.#session, jobIdOf(id), rollouts);
   }
 
   /** Freezes every member and gives its memory back; what became of them. Repeatable. */

@@ -15,7 +15,6 @@ import { readState } from '#bus/records.ts';
 import type { RolloutSpec, RolloutState } from '#bus/rollout/schema.ts';
 import { outFilter } from '#bus/subjects.ts';
 import type { z } from 'zod';
-import { forEachLimited } from '../concurrency.ts';
 import type { Session } from '../session.ts';
 import type { BusMessage } from '../transport/bus.ts';
 import { Latch, type WakeReason } from '../transport/latch.ts';
@@ -23,6 +22,7 @@ import { translate } from '../transport/retry.ts';
 import { TurnInbox } from './inbox.ts';
 import { Lease } from './lease.ts';
 import { TRAINER_LIMITS } from './limits.ts';
+import { type RolloutOrder, startRollouts } from './start-rollouts.ts';
 import { type TrajectoryRecord, trajectoryOf } from './trajectory.ts';
 
 export type AttachOptions = {
@@ -33,7 +33,6 @@ export type AttachOptions = {
   /** Also wakes a job that was paused while nobody held it. Default true. */
   readonly resume?: boolean | undefined;
 };
-export type RolloutOrder = { readonly key: string; readonly spec: z.input<typeof RolloutSpec> };
 
 /** One open turn. */
 export type Turn = {
@@ -123,16 +122,8 @@ export class Trainer {
 
   /** Starts rollouts, each once per key; those that exist already are left as they are. */
   async start(rollouts: readonly RolloutOrder[]): Promise<RolloutId[]> {
-    const ids = new Array<RolloutId>(rollouts.length);
-    const calls = Array.from({ length: Math.ceil(rollouts.length / TRAINER_LIMITS.rolloutsPerCall) }, (_, i) => i * TRAINER_LIMITS.rolloutsPerCall);
-    await forEachLimited(calls, TRAINER_LIMITS.startsInFlight, async (from) => {
-      const part = rollouts.slice(from, from + TRAINER_LIMITS.rolloutsPerCall).map(({ key, spec }) => ({ key: ClientKey.parse(key), spec }));
-      const answered = await this.#session.api.call('startRollouts', { jobId: this.jobId, rollouts: part });
-      for (const [i, id] of answered.ids.entries()) {
-        ids[from + i] = id;
-        if (!this.#inbox.hasEnded(id)) this.#living.add(id);
-      }
-    });
+    const ids = await startRollouts(this.#session, this.jobId, rollouts);
+    for (const id of ids) if (!this.#inbox.hasEnded(id)) this.#living.add(id);
     return ids;
   }
 
