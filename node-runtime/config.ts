@@ -34,7 +34,7 @@ export const Config = z.strictObject({
   edgeName: EdgeName.default(hostName() as EdgeName),
   /** First project; its credentials are in `<dataDir>/context.json`. */
   project: ProjectName.default('default' as ProjectName),
-  /** Streams that the event log is spread over: 1…36. Never lowered. */
+  /** Streams that the event log is spread over: 1…36. Never changed after the first start: ids and keys are made with it. */
   shardCount: z.number().int().min(1).max(36).default(1),
   laneCount: z.number().int().min(1).max(16).default(1),
   /** Copies of every stream: 1 on one server, 3 in a cluster of three or more. */

@@ -47,8 +47,23 @@ describe('ensureStreams', () => {
       max_age: 0,
     });
     const { config: commands } = await infoOf(COMMANDS_STREAM);
-    expect(commands).toMatchObject({ retention: 'workqueue', storage: 'file', discard: 'new', subjects: ['dsec.cmd.create.*', 'dsec.cmd.edge.*.*'] });
+    expect(commands).toMatchObject({
+      retention: 'workqueue',
+      storage: 'file',
+      discard: 'new',
+      subjects: expect.arrayContaining(['dsec.cmd.create.*', 'dsec.cmd.edge.*.*']),
+    });
     await bus.checkStreams({ shards: [shard] });
+  });
+
+  test('refuses another number of shards than the first start had, and changes nothing', async () => {
+    const more = (used++).toString(36) as Shard;
+    await bus.ensureStreams({ shards: [shard] });
+    const refused = { code: 'BUS_MISCONFIGURED', message: expect.stringContaining('Set shardCount to 1'), details: { shardCount: 1, asked: 2 } };
+    await expect(bus.ensureStreams({ shards: [shard, more] })).rejects.toMatchObject(refused);
+    await expect(bus.checkStreams({ shards: [shard, more] })).rejects.toMatchObject(refused);
+    await expect(infoOf(eventsStream(more))).rejects.toThrow(/not found/);
+    await bus.ensureStreams({ shards: [shard] });
   });
 
   test('may be repeated, by several processes at once, and keeps what is stored', async () => {

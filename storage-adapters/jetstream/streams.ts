@@ -22,8 +22,12 @@ type WantedConfig = Partial<StreamConfig> & { readonly name: string };
 
 const NANOS_PER_MS = 1_000_000;
 
+/** Says, on every shard's stream, how many shards there are: a client key finds its request by a hash over their number. */
+const SHARDS_KEY = 'dsec_shards';
+
 const eventsConfig = (shard: Shard, settings: StreamSettings): WantedConfig => ({
   name: eventsStream(shard),
+  metadata: { [SHARDS_KEY]: String(settings.shards.length) },
   ...eventsBinding(shard),
   ...common(settings),
   retention: 'limits',
@@ -65,6 +69,7 @@ const wantedConfigs = (settings: StreamSettings): WantedConfig[] => [
 export const ensureStreams = async (api: JetStreamApi, settings: StreamSettings): Promise<void> => {
   for (const wanted of wantedConfigs(settings)) {
     const existing = await infoOrNull(api, wanted.name);
+    if (existing) assertSameShards(wanted, existing);
     if (existing && differences(wanted, existing.config).length === 0) continue;
     const info = existing ? await update(api, wanted, existing) : await api.createStream(wanted);
     assertEchoed(wanted, info);
@@ -73,7 +78,18 @@ export const ensureStreams = async (api: JetStreamApi, settings: StreamSettings)
 
 /** The check alone, for roles that may not create streams. */
 export const checkStreams = async (api: JetStreamApi, settings: StreamSettings): Promise<void> => {
-  for (const wanted of wantedConfigs(settings)) assertEchoed(wanted, await api.streamInfo(wanted.name));
+  for (const wanted of wantedConfigs(settings)) {
+    const info = await api.streamInfo(wanted.name);
+    assertSameShards(wanted, info);
+    assertEchoed(wanted, info);
+  }
+};
+
+const assertSameShards = ({ name, metadata }: WantedConfig, { config }: StreamInfo): void => {
+  const [wanted, actual] = [metadata?.[SHARDS_KEY], config.metadata?.[SHARDS_KEY]];
+  if (wanted === undefined || actual === undefined || wanted === actual) return;
+  const message = `stream ${name} was made for ${actual} shards, the configuration says shardCount ${wanted}: it cannot be changed, because ids and keys were made with it. Set shardCount to ${actual}`;
+  throw DsecError.of('BUS_MISCONFIGURED', message, { details: { stream: name, shardCount: Number(actual), asked: Number(wanted) } });
 };
 
 const infoOrNull = async (api: JetStreamApi, stream: string): Promise<StreamInfo | null> => {
@@ -108,7 +124,13 @@ const misconfigured = (wanted: WantedConfig, actual: StreamConfig, cause?: unkno
 
 /** Fields whose echo differs; the server leaves out false, zero and empty. */
 export const differences = (wanted: Partial<StreamConfig>, actual: Partial<StreamConfig>): (keyof StreamConfig)[] =>
-  (Object.keys(wanted) as (keyof StreamConfig)[]).filter((field) => canonical(wanted[field]) !== canonical(actual[field]));
+  (Object.keys(wanted) as (keyof StreamConfig)[]).filter((field) =>
+    field === 'metadata' ? !holds(actual.metadata, wanted.metadata) : canonical(wanted[field]) !== canonical(actual[field]),
+  );
+
+/** The server keeps keys of its own beside ours. */
+const holds = (actual: StreamConfig['metadata'] = {}, wanted: StreamConfig['metadata'] = {}): boolean =>
+  Object.entries(wanted).every(([key, value]) => actual[key] === value);
 
 const canonical = (value: unknown): string => {
   if (value === undefined || value === null || value === false || value === 0 || value === '') return 'none';

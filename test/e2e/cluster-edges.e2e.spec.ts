@@ -1,5 +1,5 @@
 /** Edges that hang, that die with what they had accepted, that are claimed twice; and the operator who empties one. */
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,7 +9,8 @@ import { loadConfig, shardsOf } from '#runtime/config.ts';
 import { cordonNode, drainNode, listNodes, uncordonNode } from '#runtime/nodes/nodes.ts';
 import { asOperator } from '#runtime/nodes/operator.ts';
 import { projectRoot } from '#runtime/project-root.ts';
-import { connect, type DsecClient } from '#sdk/mod.ts';
+import type { FromRole, ToRole } from '#runtime/roles/serve.ts';
+import { connect, type DsecClient, type Sandbox } from '#sdk/mod.ts';
 import { statesOf } from '#test/helpers/chaos/audit.ts';
 import { startTestCluster, type TestCluster } from '#test/helpers/cluster.ts';
 
@@ -40,12 +41,19 @@ const bothWork = (): Promise<void> =>
     expect(nodes.map(({ name, status }) => ({ name, status }))).toEqual([ONE, TWO].map((name) => ({ name, status: 'active' })));
     for (const { conditions } of nodes) expect(conditions).not.toContain('silent');
   }, PATIENCE);
+/** A node that was just started again is suspect for a few beats, and gets nothing while there is another. */
+const someOnBoth = (): Promise<readonly Sandbox[]> =>
+  vi.waitFor(async () => {
+    const { sandboxes } = await dsec.runContainers({ image: 'small', memoryLimitMb: 16 }, { count: 8 });
+    if (new Set(sandboxes.map(edgeOf)).size === 2) return sandboxes;
+    await Promise.all(sandboxes.map((one) => one.stop()));
+    throw new Error('all on one node');
+  }, PATIENCE);
 beforeEach(bothWork, PATIENCE.timeout + 5_000);
 
 test('a command for a node that does not answer waits for it', async () => {
-  const { sandboxes } = await dsec.runContainers({ image: 'small' }, { count: 8 });
-  const [box] = sandboxes.filter((one) => edgeOf(one) === ONE);
-  if (!box) throw new Error('no sandbox on edge-1');
+  const sandboxes = await someOnBoth();
+  const box = sandboxes.find((one) => edgeOf(one) === ONE) as Sandbox;
   signal(ONE, 'SIGSTOP');
   await box.stop({ wait: false });
   expect((await dsec.get(box.id)).status).toBe('running');
@@ -85,8 +93,7 @@ test('a node that dies with what it had accepted finishes it when it is back', {
 });
 
 test('a cordoned node keeps what it has and gets nothing new; drained it is empty; a restart does not forget it', { timeout: 120_000 }, async () => {
-  const { sandboxes } = await dsec.runContainers({ image: 'small' }, { count: 8 });
-  expect(new Set(sandboxes.map(edgeOf))).toContain(ONE);
+  const sandboxes = await someOnBoth();
   expect(await operate((o) => cordonNode(o, ONE, 'for a test'))).toBe('done');
   expect(await operate((o) => cordonNode(o, ONE, 'again'))).toBe('as before');
   await vi.waitFor(async () => expect((await operate(listNodes))[0]).toMatchObject({ name: ONE, cordoned: 'for a test' }), PATIENCE);
@@ -118,14 +125,29 @@ test('of two that claim one name the older ends, and is not started again', { ti
   for (const made of [config.dataDir, config.runDir]) mkdirSync(made, { recursive: true });
   writeFileSync(join(dir, 'config.json'), JSON.stringify(config));
   const older = host.cluster.member(TWO).pid() as number;
-  const intruder = spawn(process.execPath, [join(projectRoot(), 'build/dsec.mjs'), 'edge', '--config', join(dir, 'config.json')], { stdio: 'ignore' });
+  const intruder = await startEdge(join(dir, 'config.json'));
   try {
     await vi.waitFor(() => expect(logOf(TWO)).toContain('edge.superseded'), PATIENCE);
     await vi.waitFor(() => expect(() => process.kill(older, 0)).toThrow(/ESRCH/), PATIENCE);
     await vi.waitFor(async () => expect((await operate(listNodes))[1]?.conditions).not.toContain('silent'), PATIENCE);
     expect(host.cluster.member(TWO).pid()).toBe(older);
   } finally {
-    intruder.kill('SIGTERM');
-    await once(intruder, 'exit');
+    await drained(intruder);
+    await drained(await startEdge(join(host.dir, TWO, 'config.json'))); // its launcher is still there, and nobody's
   }
 });
+
+/** An Edge that no supervisor of the cluster knows. */
+const startEdge = async (configFile: string): Promise<ChildProcess> => {
+  const child = spawn(process.execPath, [join(projectRoot(), 'build/dsec.mjs'), 'edge', '--config', configFile], {
+    stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+  });
+  const [message] = (await once(child, 'message')) as [FromRole];
+  expect(message).toEqual({ type: 'ready' });
+  return child;
+};
+const drained = async (child: ChildProcess): Promise<void> => {
+  const ended = once(child, 'exit');
+  child.send({ type: 'drain' } satisfies ToRole);
+  expect((await ended)[0]).toBe(0);
+};
