@@ -3,6 +3,7 @@ import { invalid } from '#bus/envelope.ts';
 import { SandboxId, SnapshotId } from '#bus/ids.ts';
 import type { SnapshotView } from '#bus/sandbox/snapshot.ts';
 import type { SandboxStatus } from '#bus/sandbox/state.ts';
+import { Admin } from './admin.ts';
 import { type ContextOptions, resolveContext } from './context.ts';
 import { type GroupOptions, runMany, runOne } from './create/run.ts';
 import type { Command } from './exec/command.ts';
@@ -45,14 +46,17 @@ export const connect = async (options: ConnectOptions = {}): Promise<DsecClient>
     await bus.close();
     throw thrown;
   }
-  return new DsecClient(session);
+  return new DsecClient(session, context.servers);
 };
 
 export class DsecClient {
   readonly #session: Session;
+  /** Projects, principals, rights and quotas. */
+  readonly admin: Admin;
 
-  constructor(session: Session) {
+  constructor(session: Session, servers: readonly string[] = []) {
     this.#session = session;
+    this.admin = new Admin(session, servers);
   }
 
   get project(): string {

@@ -1,6 +1,8 @@
 /** Every bound and pause of the SDK, with where the number comes from. */
 export const SDK_LIMITS = {
   /** First connect: long enough for a platform that is just starting, short enough for a wrong address. */
+  /** One try to sign in: a server that reads its configuration anew may leave one without an answer. */
+  signInTimeoutMs: 1_500,
   connectTimeoutMs: 5_000,
   /** Reconnects are tried for ever; an embedded server is back within a second. */
   reconnectWaitMs: 100,

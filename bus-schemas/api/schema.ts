@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import { WireError } from '../errors.ts';
 import { Decision } from './decision.ts';
+import { IAM_API } from './iam.ts';
 import { JOB_API } from './jobs.ts';
 import { MANY_API } from './many.ts';
 import { Commit } from '../envelope.ts';
@@ -121,10 +122,14 @@ export const API = {
   },
   ...MANY_API,
   ...JOB_API,
+  ...IAM_API,
 } as const satisfies Record<string, { request: z.ZodType; response: z.ZodType }>;
 
 /** Roles that answer verbs, and which: what is not named here is the apiserver's. */
-export const API_SERVICES = { jobs: Object.keys(JOB_API) as (keyof typeof JOB_API)[] } as const;
+export const API_SERVICES = {
+  jobs: Object.keys(JOB_API) as (keyof typeof JOB_API)[],
+  iam: Object.keys(IAM_API) as (keyof typeof IAM_API)[],
+} as const;
 
 export type ApiVerb = keyof typeof API;
 export type ApiRequest<V extends ApiVerb> = z.input<(typeof API)[V]['request']>;

@@ -54,3 +54,68 @@ export const projectEvents = [
   { type: 'LeaseSettled', at, id: leaseId, fence: { '0': 12 } },
   { type: 'ChargeConfirmed', at, requestId, fence: { '3': 9 } },
 ];
+
+const v = 1;
+const done = { decision: 'accepted' };
+export const iamApi = {
+  'createProject.request': { v, name: 'team', limits },
+  'createProject.response': done,
+  'getProject.request': { v },
+  'getProject.response': {
+    name: 'acme',
+    parent: 'top',
+    ancestors: ['top'],
+    createdAt: at,
+    limits,
+    used: { sandboxes: 2 },
+    lent: { sandboxes: 8 },
+    effective: { sandboxes: 30 },
+    children: ['team'],
+    grants: [grant],
+  },
+  'listProjects.request': { v, after: 'acme' },
+  'listProjects.response': { projects: [{ name: 'team', parent: 'acme', limits }], next: null },
+  'setQuota.request': { v, project: 'team', limits },
+  'setQuota.response': { decision: 'ignored', reason: 'the limits are these already' },
+  'grant.request': { v, principal: 'acme/bot', role: 'runner', actions: ['audit.read'] },
+  'grant.response': done,
+  'revoke.request': { v, principal: 'acme/bot' },
+  'revoke.response': done,
+  'createPrincipal.request': { v, name: 'bot', kind: 'agent' },
+  'createPrincipal.response': done,
+  'removePrincipal.request': { v, name: 'bot' },
+  'removePrincipal.response': done,
+  'listPrincipals.request': { v },
+  'listPrincipals.response': {
+    principals: [
+      {
+        id: 'acme/bot',
+        kind: 'agent',
+        createdAt: at,
+        actions: ['sandbox.read'],
+        credentials: [{ id: secret.id, type: 'secret', createdAt: at, expiresAt: later }],
+      },
+    ],
+  },
+  'issueCredential.request': { v, principal: 'bot', proof: credential.proof, lifeMs: 3_600_000 },
+  'issueCredential.response': { id: credential.id, expiresAt: later, inboxPrefix: `_INBOX.acme.${credential.id}` },
+  'revokeCredential.request': { v, id: credential.id },
+  'revokeCredential.response': done,
+  'whoami.request': { v },
+  'whoami.response': { principal: 'acme/bot', kind: 'agent', project: 'acme', actions: ['sandbox.read'], credential: credential.id, expiresAt: null },
+  'audit.request': { v, limit: 10 },
+  'audit.response': {
+    records: [
+      {
+        at,
+        principal: 'acme/owner',
+        kind: 'project',
+        actorId: 'acme',
+        version: 3,
+        commandId: 'acme:c-1',
+        correlationId: 'acme:c-1',
+        events: ['ActionsGranted'],
+      },
+    ],
+  },
+};

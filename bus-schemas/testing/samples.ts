@@ -15,7 +15,7 @@ import { RequestBusCommand } from '../request/schema.ts';
 import { RolloutCommand } from '../rollout/schema.ts';
 import { LaunchSandboxes, ReleaseSandboxes, SandboxBusCommand, SandboxCommand } from '../sandbox/commands.ts';
 import { SandboxRequest } from '../sandbox/spec.ts';
-import { projectCommands, projectEvents, projectState } from './project-samples.ts';
+import { iamApi, projectCommands, projectEvents, projectState } from './project-samples.ts';
 
 /** How a fixture of a kind is read. The kind is the fixture file's name. */
 export const READERS: Readonly<Record<string, (input: unknown, name: string) => unknown>> = {
@@ -554,6 +554,7 @@ export const SAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>>
     ),
   },
   api: {
+    ...iamApi,
     'info.request': { v: 1 },
     'info.response': { platformVersion: '0.1.0', shards: ['0', '1'], laneCount: 4 },
     'create.request': { v: 1, key: 'job-7/step-1', count: 32, spec: { image: 'debian' }, timeoutMs: 5_000 },

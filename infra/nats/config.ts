@@ -1,8 +1,9 @@
 /**
  * The nats-server configuration of a single machine, as a pure function from data to text (JSON, which the server reads as well).
  *
- * Accounts: PLATFORM holds JetStream and the roles. Each project has an account of its own that imports its part of `dsec.api` and
- * `dsec.op` as services and of `dsec.out` as a stream, and nothing else. One account for all clients would not do: the server does
+ * Accounts: PLATFORM holds JetStream and the roles. Each project has an account of its own that imports as services and
+ * streams the parts of `dsec.api`, `dsec.op` and `dsec.out` that its principals reach, and nothing else. Imports share who asks:
+ * the server itself puts `Nats-Request-Info` into each request. One account for all clients would not do: the server does
  * not check reply subjects, so a tenant could have an answer delivered to another tenant's inbox. @paper §3.2
  *
  * INV-TENANT: no message of one project's clients reaches another project's subjects.
@@ -10,13 +11,15 @@
 import type { EdgeName, ProjectName } from '#bus/ids.ts';
 import { CLIENT_EXPORTS, clientRights } from '#bus/subjects.ts';
 import { NATS_LIMITS } from './limits.ts';
-import { permissionsOf, ROLES, type Role } from './roles.ts';
+import { type Permissions, permissionsOf, ROLES, type Role } from './roles.ts';
 
 export type ClientUser = {
   readonly project: ProjectName;
   /** Unique within the project; part of its inbox prefix. */
   readonly name: string;
   readonly publicKey: string;
+  /** Projects that it may ask; its own alone when left out. `operations`: exec, files, ports. */
+  readonly reach?: readonly { readonly project: ProjectName; readonly operations: boolean }[];
 };
 
 /** One server of several: whom it talks to. Routes carry every account's messages, so they have a password of their own. */
@@ -91,8 +94,7 @@ const clusterOf = (host: string, { name, port, routes, user, password }: Cluster
 
 const projectsOf = (clients: readonly ClientUser[]): ProjectName[] => [...new Set(clients.map(({ project }) => project))].sort();
 
-const platformAccount = ({ roles, edge, edges = [], clients }: BusSettings) => {
-  const accounts = projectsOf(clients).map(clientAccount);
+const platformAccount = ({ roles, edge, edges = [] }: BusSettings) => {
   return {
     jetstream: 'enabled',
     users: [
@@ -101,24 +103,34 @@ const platformAccount = ({ roles, edge, edges = [], clients }: BusSettings) => {
     ],
     exports: [
       // Every request has one answer (output is read by offset), so the server may drop the reply's mapping after it.
-      ...CLIENT_EXPORTS.services.map((service) => ({ service, response_type: 'singleton', accounts })),
-      ...CLIENT_EXPORTS.streams.map((stream) => ({ stream, accounts })),
+      // To any account that this configuration has: a list of them would not be read again while the server runs.
+      ...CLIENT_EXPORTS.services.map((service) => ({ service, response_type: 'singleton' })),
+      ...CLIENT_EXPORTS.streams.map((stream) => ({ stream })),
     ],
   };
 };
 
 const projectAccount = (project: ProjectName, clients: readonly ClientUser[]) => {
-  const { services, streams } = clientRights(project);
+  const members = clients.filter((client) => client.project === project);
+  const reached = [...new Set(members.flatMap((client) => reachOf(client).map((one) => one.project)))].sort();
+  const rights = reached.map(clientRights);
   return {
-    users: clients
-      .filter((client) => client.project === project)
-      .map((client) => ({
-        nkey: client.publicKey,
-        permissions: { publish: services, subscribe: [...streams, `${clientInboxPrefix(client)}.>`] },
-      })),
+    users: members.map((client) => ({ nkey: client.publicKey, permissions: permissionsOfClient(client) })),
     imports: [
-      ...services.map((subject) => ({ service: { account: PLATFORM_ACCOUNT, subject } })),
-      ...streams.map((subject) => ({ stream: { account: PLATFORM_ACCOUNT, subject } })),
+      ...unique(rights.flatMap(({ services }) => services)).map((subject) => ({ service: { account: PLATFORM_ACCOUNT, subject }, share: true })),
+      ...unique(rights.flatMap(({ streams }) => streams)).map((subject) => ({ stream: { account: PLATFORM_ACCOUNT, subject } })),
     ],
+  };
+};
+
+const unique = (subjects: readonly string[]): string[] => [...new Set(subjects)];
+const reachOf = ({ project, reach }: ClientUser) => reach ?? [{ project, operations: true }];
+
+/** What a client may publish and subscribe to, on one machine and in the tokens of a cluster. Verbs are checked by who answers them. */
+export const permissionsOfClient = (client: Pick<ClientUser, 'project' | 'name' | 'publicKey' | 'reach'>): Permissions => {
+  const rights = reachOf(client).map(({ project, operations }) => ({ ...clientRights(project), operations }));
+  return {
+    publish: rights.flatMap(({ services, operations }) => (operations ? services : services.filter((subject) => subject.startsWith('dsec.api.')))),
+    subscribe: unique([...rights.flatMap(({ streams }) => streams), `${clientInboxPrefix(client)}.>`]),
   };
 };

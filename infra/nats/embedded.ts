@@ -10,11 +10,12 @@
  * | `<context>` | what SDK and CLI read |
  */
 import { createHash } from 'node:crypto';
-import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { DsecError } from '#bus/errors.ts';
 import type { EdgeName, ProjectName } from '#bus/ids.ts';
-import { natsConfig } from './config.ts';
+import { type ClientUser, natsConfig } from './config.ts';
 import { type BusKeys, clientContext, ensureKeys, writeContext } from './credentials.ts';
 import { freePort, isFreePort } from './greeting.ts';
 import { PROCESS_LIMITS } from './limits.ts';
@@ -44,6 +45,8 @@ export type EmbeddedBus = {
   readonly keys: BusKeys;
   /** Of the server that runs now: it changes with a restart. */
   readonly pid: () => number;
+  /** Who may connect from now on, beside those it was started with. Those who lose the right are disconnected. */
+  setClients(clients: readonly ClientUser[]): Promise<void>;
   stop(): Promise<void>;
 };
 
@@ -55,8 +58,41 @@ export const startEmbeddedBus = async (options: EmbeddedBusOptions): Promise<Emb
   const servers = [`127.0.0.1:${port}`];
   const [first] = keys.clients;
   if (first) await writeContext(options.contextFile, clientContext(servers, first));
-  return { servers, version: program.version, keys, pid: () => server.pid, stop: () => server.stop() };
+  let text = configText(options, serverNameOf(options), port, keys);
+  let changing: Promise<void> = Promise.resolve();
+  const change = async (clients: readonly ClientUser[]): Promise<void> => {
+    const next = configText(options, serverNameOf(options), port, keys, clients);
+    if (next === text) return;
+    await writeFile(configFileOf(options, port), next, { mode: 0o600 });
+    // Imports of an account that came with a reload begin to work with the next one (nats-server 2.15).
+    for (let time = 0; time < 2; time += 1) await reload(server, join(options.busDir, 'server.log'));
+    text = next;
+  };
+  const setClients = (clients: readonly ClientUser[]): Promise<void> => {
+    changing = changing.catch(() => {}).then(() => change(clients));
+    return changing;
+  };
+  return { servers, version: program.version, keys, pid: () => server.pid, setClients, stop: () => server.stop() };
 };
+
+/** Resolves when the server says that it has read its configuration again. */
+const reload = async (server: NatsServer, logFile: string): Promise<void> => {
+  const { size } = await stat(logFile);
+  const until = performance.now() + PROCESS_LIMITS.reloadTimeoutMs;
+  server.reload();
+  while (performance.now() < until) {
+    const log = await readFile(logFile);
+    const said = log.subarray(log.length >= size ? size : 0).toString('latin1'); // shorter: it has just been rotated
+    if (said.includes('Reloaded server configuration')) return;
+    if (said.includes('Failed to reload server configuration')) break;
+    await delay(PROCESS_LIMITS.readyPollMs);
+  }
+  throw DsecError.of('BUS_MISCONFIGURED', `nats-server did not take its new configuration; see ${logFile}`);
+};
+
+const serverNameOf = ({ edge, busDir }: EmbeddedBusOptions): string => `dsec-${edge}-${createHash('sha256').update(busDir).digest('hex').slice(0, 8)}`;
+// Named by port: a second platform on the same directory, which the lock will refuse, must not change the first one's.
+const configFileOf = ({ busDir }: EmbeddedBusOptions, port: number): string => join(busDir, `nats-${port}.json`);
 
 /** A fixed port is used or refused. A free one may be taken by another program in the moment before we listen: then another is tried. */
 const startOnSomePort = async (options: EmbeddedBusOptions, program: string, keys: BusKeys): Promise<{ server: NatsServer; port: number }> => {
@@ -65,9 +101,8 @@ const startOnSomePort = async (options: EmbeddedBusOptions, program: string, key
   let port = options.port || (await lastPort(options.contextFile)) || (await freePort());
   for (let attempt = 1; ; attempt += 1) {
     if (options.port === 0 && !(await isFreePort(port))) port = await freePort();
-    const serverName = `dsec-${options.edge}-${createHash('sha256').update(options.busDir).digest('hex').slice(0, 8)}`;
-    // Named by port: a second platform on the same directory, which the lock will refuse, must not change the first one's.
-    const configFile = join(options.busDir, `nats-${port}.json`);
+    const serverName = serverNameOf(options);
+    const configFile = configFileOf(options, port);
     await writeFile(configFile, configText(options, serverName, port, keys), { mode: 0o600 });
     try {
       const files = { configFile, lockFile: join(options.busDir, 'lock'), startLog: join(options.busDir, 'start.log') };
@@ -81,7 +116,7 @@ const startOnSomePort = async (options: EmbeddedBusOptions, program: string, key
   }
 };
 
-const configText = (options: EmbeddedBusOptions, serverName: string, port: number, keys: BusKeys): string =>
+const configText = (options: EmbeddedBusOptions, serverName: string, port: number, keys: BusKeys, clients: readonly ClientUser[] = []): string =>
   natsConfig({
     serverName,
     port,
@@ -91,8 +126,17 @@ const configText = (options: EmbeddedBusOptions, serverName: string, port: numbe
     edge: options.edge,
     roles: Object.fromEntries(ROLES.map((role) => [role, keys.roles[role].publicKey])) as Record<Role, string>,
     systemUser: keys.system.publicKey,
-    clients: keys.clients.map(({ project, name, publicKey }) => ({ project, name, publicKey })),
+    clients: [
+      ...keys.clients.map((own) => ownClient(own, clients)),
+      ...clients.filter(({ publicKey }) => !keys.clients.some((own) => own.publicKey === publicKey)),
+    ],
   });
+
+/** Its name stays the one in its context file, which its inboxes are named after. */
+const ownClient = ({ project, name, publicKey }: ClientUser, clients: readonly ClientUser[]): ClientUser => {
+  const reach = clients.find((client) => client.publicKey === publicKey)?.reach;
+  return { project, name, publicKey, ...(reach ? { reach } : {}) };
+};
 
 /** Clients that are connected find a restarted platform again only where it was. */
 const lastPort = async (contextFile: string): Promise<number | undefined> => {

@@ -16,6 +16,8 @@ export const PROCESS_LIMITS = {
   /** A store of millions of messages recovers in seconds; a cold disk takes longer. */
   readyTimeoutMs: 60_000,
   readyPollMs: 20,
+  /** Configurations of thousands of clients are read in tens of milliseconds. */
+  reloadTimeoutMs: 10_000,
   /** One greeting, asked every so often. */
   healthIntervalMs: 5_000,
   greetingTimeoutMs: 5_000,

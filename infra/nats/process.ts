@@ -68,6 +68,11 @@ export class NatsServer {
     return this.#child.pid ?? -1;
   }
 
+  /** Reads its configuration again; one that is just starting reads it anyway. */
+  reload(): void {
+    if (!hasEnded(this.#child)) this.#child.kill('SIGHUP');
+  }
+
   /** SIGTERM, and SIGKILL for one that does not obey. Resolves when the process is gone. Repeatable. */
   async stop(): Promise<void> {
     if (this.#stop.signal.aborted) return this.#supervision;

@@ -17,6 +17,7 @@ import { COMMANDS_STREAM } from '#bus/subjects.ts';
 import type { ClientHands } from '#actors/ports/client-hands.ts';
 import { clockWithOffset } from '#actors/ports/clock.ts';
 import { connectJetStream, type JetStreamBus } from '#adapters/jetstream/mod.ts';
+import type { ClientUser } from '#infra/nats/config.ts';
 import { PosixLayerStore } from '#adapters/layers/posix/mod.ts';
 import { runProjection, SandboxProjection } from '#adapters/sqlite/mod.ts';
 import type { BusCredentials } from '../bus/connect.ts';
@@ -35,8 +36,12 @@ import { type Edge, startEdge } from './edge/edge.ts';
 import { FORGETTING_LIMITS, startForgetting } from './forgetting.ts';
 import { EdgeStates } from './edge-states.ts';
 import { LostEdges } from './placement/lost-edges.ts';
+import { ClientList } from './iam/client-list.ts';
 import { startIam } from './iam/iam.ts';
 import { Jobs } from './jobs/jobs.ts';
+import { createIamVerbs } from './iam/verbs.ts';
+import { type Authenticate, authenticateBy, everybody } from './identity.ts';
+import { ProjectFeed } from './project-feed.ts';
 import { Placement } from './placement/placement.ts';
 import { QuotaHolder } from './placement/quota-holder.ts';
 import { acquire, open, step } from './scope.ts';
@@ -50,6 +55,8 @@ export type FromRole =
   | { readonly type: 'ready' }
   | { readonly type: 'draining'; readonly left: number }
   | { readonly type: 'drained' }
+  /** Who may connect: the single machine's bus is configured from it. */
+  | { readonly type: 'clients'; readonly clients: readonly ClientUser[] }
   | { readonly type: 'failed'; readonly code: string; readonly message: string };
 export type ToRole = { readonly type: 'drain' };
 
@@ -160,8 +167,9 @@ const apiserver = (config: Config, log: Log): Effect.Effect<null, unknown, Scope
       laneCount: config.laneCount,
       platformVersion: PLATFORM_VERSION,
     });
+    const authenticate = yield* authenticateOf(config, 'apiserver', log, connection, jetStream);
     yield* acquire(
-      () => serveApi({ connection, verbs, log }),
+      () => serveApi({ connection, verbs, log, authenticate }),
       (api) => api.close(),
     );
     return null;
@@ -219,16 +227,44 @@ const placement = (config: Config, log: Log): Effect.Effect<null, unknown, Scope
 const iam = (config: Config, log: Log): Effect.Effect<null, unknown, Scope.Scope> =>
   Effect.gen(function* () {
     const { connection, jetStream } = yield* openBus(config, 'iam', log);
-    yield* startIam({
+    const clock = clockWithOffset(config.clockOffsetMs);
+    const shards = shardsOf(config);
+    const { eventLog } = jetStream;
+    const clients = new ClientList((list) => process.send?.({ type: 'clients', clients: list } satisfies FromRole));
+    const { projects, lending } = yield* startIam({
       connection,
-      eventLog: jetStream.eventLog,
-      shards: shardsOf(config),
-      clock: clockWithOffset(config.clockOffsetMs),
+      eventLog,
+      shards,
+      clock,
       clockSkewMs: config.clockSkewMs,
       log,
       root: { project: config.project, owner: rootOwnerOf(config) },
+      onChange: (directory) => clients.changed(directory),
     });
+    const verbs = createIamVerbs({ projects, lending, eventLog, shards, clock });
+    const authenticate = credentialsOf(config, 'iam') ? authenticateBy(projects.directory, clock) : everybody;
+    yield* acquire(
+      () => serveApi({ connection, verbs, log, authenticate, service: 'iam' }),
+      (api) => api.close(),
+    );
     return null;
+  });
+
+/** Who asks, by what this process has heard of projects; on a bus without accounts nobody can be told apart. */
+const authenticateOf = (
+  config: Config,
+  role: ServedRole,
+  log: Log,
+  connection: NatsConnection,
+  jetStream: JetStreamBus,
+): Effect.Effect<Authenticate, unknown, Scope.Scope> =>
+  Effect.gen(function* () {
+    if (!credentialsOf(config, role)) return everybody;
+    const feed = yield* acquire(
+      () => ProjectFeed.open({ connection, eventLog: jetStream.eventLog, log }),
+      (f) => f.close(),
+    );
+    return authenticateBy(feed.directory, clockWithOffset(config.clockOffsetMs));
   });
 
 /** The key that the platform wrote into its first context file. */
@@ -275,8 +311,9 @@ const jobs = (config: Config, log: Log, { hands }: Lent): Effect.Effect<null, un
   Effect.gen(function* () {
     const { connection, jetStream } = yield* openBus(config, 'jobs', log);
     const clock = clockWithOffset(config.clockOffsetMs);
+    const authenticate = yield* authenticateOf(config, 'jobs', log, connection, jetStream);
     const role = yield* acquire(
-      () => new Jobs({ connection, eventLog: jetStream.eventLog, clock, log, shards: shardsOf(config), hands: hands(connection) }),
+      () => new Jobs({ connection, eventLog: jetStream.eventLog, clock, log, shards: shardsOf(config), hands: hands(connection), authenticate }),
       (j) => j.close(),
     );
     role.start();

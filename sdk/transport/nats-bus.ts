@@ -142,7 +142,10 @@ export const connectBus = async (
   const giveUpAt = clock.now() + options.timeoutMs;
   for (let n = 0; ; n += 1) {
     try {
-      return new NatsBus(await connectNats(natsOptions(context, options.name, Math.max(1, giveUpAt - clock.now()))), context.inboxPrefix);
+      return new NatsBus(
+        await connectNats(natsOptions(context, options.name, Math.max(1, Math.min(SDK_LIMITS.signInTimeoutMs, giveUpAt - clock.now())))),
+        context.inboxPrefix,
+      );
     } catch (cause) {
       const error = connectError(context, cause);
       const delayMs = backoffMs(n, clock.random());

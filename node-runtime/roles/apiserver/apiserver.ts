@@ -6,16 +6,19 @@
  * command, and the answer says whether it was. Any number of instances share the queue group.
  */
 import type { Msg, NatsConnection } from '@nats-io/transport-node';
+import { VERB_DEMANDS } from '#bus/api/actions.ts';
 import { API, API_SERVICES, type ApiAnswer, type ApiParsed, type ApiResponse, type ApiVerb, isApiVerb } from '#bus/api/schema.ts';
 import { encode, invalid } from '#bus/envelope.ts';
 import { DsecError, toWireError } from '#bus/errors.ts';
 import { ProjectName } from '#bus/ids.ts';
 import { API_FILTER, API_QUEUE, apiQueueOf, apiVerbFilter, parseApiSubject, SYSTEM_PROJECT } from '#bus/subjects.ts';
+import { refusalOf } from '#actors/project/authority.ts';
 import type { Log } from '../../log/log.ts';
+import type { Authenticate, Identity } from '../identity.ts';
 import { APISERVER_LIMITS } from './limits.ts';
 
 /** What a verb may know about the call. */
-export type Caller = { readonly project: ProjectName; readonly principal: string; readonly traceparent: string | undefined };
+export type Caller = Identity & { readonly project: ProjectName; readonly traceparent: string | undefined };
 export type Verbs<V extends ApiVerb = ApiVerb> = { readonly [K in V]: (request: ApiParsed<K>, caller: Caller) => Promise<ApiResponse<K>> };
 /** Verbs that no other role answers. */
 export type ApiserverVerb = Exclude<ApiVerb, (typeof API_SERVICES)[keyof typeof API_SERVICES][number]>;
@@ -26,12 +29,13 @@ export type ApiserverOptions = {
   readonly connection: NatsConnection;
   readonly verbs: AnyVerbs;
   readonly log: Log;
+  readonly authenticate: Authenticate;
   readonly service?: keyof typeof API_SERVICES;
 };
 
 const SERVED_ELSEWHERE: ReadonlySet<string> = new Set(Object.values(API_SERVICES).flat());
 
-export const serveApi = ({ connection, verbs, log, service }: ApiserverOptions): { close(): Promise<void> } => {
+export const serveApi = ({ connection, verbs, log, authenticate, service }: ApiserverOptions): { close(): Promise<void> } => {
   let inFlight = 0;
   const options = {
     queue: service ? apiQueueOf(service) : API_QUEUE,
@@ -43,7 +47,7 @@ export const serveApi = ({ connection, verbs, log, service }: ApiserverOptions):
         return;
       }
       inFlight += 1;
-      void answer(verbs, message, log)
+      void answer({ verbs, log, authenticate }, message)
         .catch((thrown) => encode('answer', failure(thrown)))
         .then((bytes) => message.respond(bytes))
         .finally(() => {
@@ -66,12 +70,15 @@ const respond = (message: Msg, answered: ApiAnswer): void => {
 
 const failure = (thrown: unknown): ApiAnswer => ({ ok: false, error: toWireError(thrown) });
 
-const answer = async (verbs: AnyVerbs, message: Msg, log: Log): Promise<Uint8Array> => {
+type Serving = Pick<ApiserverOptions, 'verbs' | 'log' | 'authenticate'>;
+
+const answer = async (serving: Serving, message: Msg): Promise<Uint8Array> => {
+  const { log } = serving;
   const startedAt = performance.now();
   const target = parseApiSubject(message.subject);
   const verb = target?.verb ?? '';
   try {
-    const data = await call(verbs, message, target);
+    const data = await call(serving, message, target);
     log.debug('api.answered', { verb, durationMs: Math.round((performance.now() - startedAt) * 100) / 100, outcome: 'ok' });
     return encode('answer', { ok: true, data } satisfies ApiAnswer);
   } catch (thrown) {
@@ -86,14 +93,17 @@ const answer = async (verbs: AnyVerbs, message: Msg, log: Log): Promise<Uint8Arr
   }
 };
 
-const call = async (verbs: AnyVerbs, message: Msg, target: ReturnType<typeof parseApiSubject>): Promise<unknown> => {
+const call = async ({ verbs, authenticate }: Serving, message: Msg, target: ReturnType<typeof parseApiSubject>): Promise<unknown> => {
   const project = ProjectName.safeParse(target?.project);
   if (!target || !project.success)
     throw DsecError.of('INVALID_ARGUMENT', 'the subject names no project: project names are lower-case letters, digits, "-" and "_"');
   if (project.data === SYSTEM_PROJECT) throw DsecError.of('FORBIDDEN', `project ${SYSTEM_PROJECT} is the platform's own`);
   if (!isApiVerb(target.verb)) throw DsecError.of('UNKNOWN_VERB', `there is no verb ${target.verb.slice(0, 64)}; known: ${Object.keys(API).join(', ')}`);
+  const identity = authenticate(message, project.data);
+  const refused = refusalOf(VERB_DEMANDS[target.verb], identity, project.data, target.verb);
+  if (refused) throw new DsecError(refused);
   const request = parseRequest(target.verb, message.data);
-  const caller: Caller = { project: project.data, principal: `project/${project.data}`, traceparent: message.headers?.get('traceparent') || undefined };
+  const caller: Caller = { ...identity, project: project.data, traceparent: message.headers?.get('traceparent') || undefined };
   const handler = verbs[target.verb] as ((request: unknown, caller: Caller) => Promise<unknown>) | undefined;
   if (!handler) throw DsecError.of('NOT_SUPPORTED', `verb ${target.verb} is not served here`);
   return handler(request, caller);

@@ -6,8 +6,8 @@
 import type { NatsConnection } from '@nats-io/transport-node';
 import { Effect, type Scope } from 'effect';
 import type { ProjectName, Shard } from '#bus/ids.ts';
-import type { ProjectState } from '#bus/project/schema.ts';
 import type { Clock } from '#actors/ports/clock.ts';
+import type { Directory } from '#actors/project/directory.ts';
 import type { EventLog } from '#actors/ports/event-log.ts';
 import type { Log } from '../../log/log.ts';
 import { acquire, step } from '../scope.ts';
@@ -26,15 +26,16 @@ export type IamOptions = {
   readonly log: Log;
   /** The first project, and the key of its owner where the platform has made one. */
   readonly root: { readonly project: ProjectName; readonly owner: RootCredential | null };
-  readonly onChange?: (state: ProjectState) => void;
+  /** Told after each change of a project. */
+  readonly onChange?: (directory: Directory) => void;
 };
 
 export type Iam = { readonly projects: Projects; readonly ledger: Ledger; readonly lending: Lending };
 
 export const startIam = (o: IamOptions): Effect.Effect<Iam, unknown, Scope.Scope> =>
   Effect.gen(function* () {
-    const projects = yield* acquire(
-      () => new Projects(o),
+    const projects: Projects = yield* acquire(
+      () => new Projects({ ...o, onChange: () => o.onChange?.(projects.directory) }),
       (p) => p.close(),
     );
     const ledger = yield* acquire(

@@ -18,6 +18,7 @@ import type { EventLog } from '#actors/ports/event-log.ts';
 import { rolloutDefinition } from '#actors/rollout/rollout.definition.ts';
 import type { Log } from '../../log/log.ts';
 import { serveApi } from '../apiserver/apiserver.ts';
+import type { Authenticate } from '../identity.ts';
 import { jobDeadlineCommand, rolloutDeadlineCommand, runJobEffect, runRolloutEffect } from './effects.ts';
 import { JOBS_LIMITS } from './limits.ts';
 import { PausedJobs } from './paused-jobs.ts';
@@ -32,6 +33,7 @@ export type JobsOptions = {
   readonly log: Log;
   readonly shards: readonly Shard[];
   readonly hands: ClientHands;
+  readonly authenticate: Authenticate;
 };
 
 export class Jobs {
@@ -81,10 +83,10 @@ export class Jobs {
 
   /** Answers at once; takes work up when it has heard who else is there. */
   start(): void {
-    const { connection, log, eventLog, clock, shards } = this.#o;
+    const { connection, log, eventLog, clock, shards, authenticate } = this.#o;
     this.#listening = setTimeout(() => void this.#begin(), JOBS_LIMITS.presenceListenMs);
     const verbs = createJobVerbs({ jobs: this.#jobs, rollouts: this.#rollouts, eventLog, clock, shards });
-    this.#api = serveApi({ connection, verbs, log, service: 'jobs' });
+    this.#api = serveApi({ connection, verbs, log, authenticate, service: 'jobs' });
   }
 
   async close(): Promise<void> {

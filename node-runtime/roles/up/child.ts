@@ -15,6 +15,8 @@ export type RoleChildOptions = {
   readonly log: Log;
   /** Where the role's stderr goes: the parent's own, or a file's descriptor. */
   readonly stderr: 'inherit' | number;
+  /** Told of what the role says beside its own life. */
+  readonly onMessage?: (message: FromRole) => void;
   /** Longest pause before it is started again. */
   readonly restartMaxMs: number;
 };
@@ -112,6 +114,7 @@ export class RoleChild {
         }
         if (message.type === 'failed') failure = DsecError.of('HOST_UNFIT', message.message, { details: { role: roles.join('+'), code: message.code } });
         this.#onMessage(message);
+        this.#o.onMessage?.(message);
       });
       child.once('error', reject);
       child.once('exit', (code, signal) => {

@@ -13,6 +13,7 @@ import { type Config, pathsOf } from '../../config.ts';
 import type { Log } from '../../log/log.ts';
 import { projectRoot } from '../../project-root.ts';
 import { acquire, open, step } from '../scope.ts';
+import type { FromRole } from '../serve.ts';
 import { RoleChild } from './child.ts';
 import { UP_LIMITS } from './limits.ts';
 import { lockDataDir } from './lock.ts';
@@ -95,9 +96,13 @@ const program = (o: PlatformOptions, progress: (message: string) => void, ending
       (fd) => (typeof fd === 'number' ? closeSync(fd) : undefined),
     );
     const shared = { program: join(projectRoot(), 'build/dsec.mjs'), configFile, log, stderr, restartMaxMs: o.restartMaxMs ?? UP_LIMITS.restartMaxMs };
+    const heed = (message: FromRole) => {
+      if (message.type !== 'clients') return;
+      bus.setClients(message.clients).catch((thrown: unknown) => log.error('bus.not_reconfigured', { message: (thrown as Error).message }));
+    };
     progress('starting iam, apiserver, placement, watcher and jobs');
     const control = yield* acquire(
-      () => RoleChild.start({ ...shared, roles: ['iam', 'apiserver', 'placement', 'watcher', 'jobs'] }),
+      () => RoleChild.start({ ...shared, onMessage: heed, roles: ['iam', 'apiserver', 'placement', 'watcher', 'jobs'] }),
       (child) => child.stop(),
     );
     progress('starting the Edge');
