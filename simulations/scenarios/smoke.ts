@@ -108,7 +108,7 @@ const asksOf = (random: Random): { afterMs: number; command: SandboxBusCommand }
   const commands: SandboxBusCommand[] = [
     { type: 'PauseSandbox' },
     { type: 'ResumeSandbox' },
-    { type: 'SnapshotSandbox', snapshotId: `snap-${random.between(1, 3)}` as SnapshotId, scrub: [] },
+    { type: 'SnapshotSandbox', snapshotId: `snap-${random.between(1, 3)}` as SnapshotId, scrub: [], purpose: 'keep' },
     { type: 'ExtendLives', totalMs: random.between(10_000, 300_000) as DurationMs },
     { type: 'ExtendLives', idleMs: random.between(5_000, 60_000) as DurationMs },
     { type: 'StopSandbox', reason: 'requested' },
