@@ -1,8 +1,8 @@
 # The project's own parts: Node's dependencies, native programs, bundles. Each is stamped with the hash of its inputs, and a stamp
 # counts only while what it stands for is really there.
 
-NATIVE_FOLDERS="node-runtime/native node-runtime/launcher node-runtime/aether"
-NATIVE_PROGRAMS="dsec-launcher dsec-aether"
+NATIVE_FOLDERS="node-runtime/native node-runtime/launcher node-runtime/aether node-runtime/packer"
+NATIVE_PROGRAMS="dsec-launcher dsec-aether dsec-pack"
 
 install_dependencies() {
   local inputs

@@ -20,7 +20,9 @@ await runBench('fork', { msPerChild16: '≤50', msPerChild256: '≤50', diskPerc
   const dsec = await connect({ contextFile: host.platform.contextFile });
   try {
     await using origin = await dsec.runContainer({ image: 'small', memoryLimitMb: 64, pidsLimit: 16 });
-    const written = await origin.runShell(`for i in $(seq ${UPPER_MIB}); do dd if=/dev/urandom of=/w/f$i bs=1M count=1 2>/dev/null; done`, { timeoutMs: 600_000 });
+    const written = await origin.runShell(`for i in $(seq ${UPPER_MIB}); do dd if=/dev/urandom of=/w/f$i bs=1M count=1 2>/dev/null; done`, {
+      timeoutMs: 600_000,
+    });
     if (!written.ok) throw new Error(written.stderr);
     const fork = async (count: number) => {
       await origin.exec(['sh', '-c', `dd if=/dev/urandom of=/w/f1 bs=1M count=1 2>/dev/null`]); // a state that nobody has captured

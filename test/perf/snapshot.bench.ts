@@ -61,7 +61,9 @@ await runBench('snapshot', { frozenMsSmall: '≤50', vsMkfs10k: '≤1.3', increm
     const first = await large.snapshot();
     await write(large, `dd if=/dev/urandom of=/w/large bs=1M count=1 seek=${Math.floor(LARGE_MIB / 2)} conv=notrunc 2>/dev/null`);
     const second = await large.snapshot();
-    say(`${LARGE_MIB} MiB: ${first.facts.totalMs} ms (${first.facts.frozenMs} at rest), the change ${second.facts.totalMs} ms (${second.facts.frozenMs} at rest)`);
+    say(
+      `${LARGE_MIB} MiB: ${first.facts.totalMs} ms (${first.facts.frozenMs} at rest), the change ${second.facts.totalMs} ms (${second.facts.frozenMs} at rest)`,
+    );
     return {
       frozenMsSmall: median(frozen),
       totalMs10k: median(total),

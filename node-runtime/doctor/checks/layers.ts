@@ -125,8 +125,8 @@ export const LAYER_CHECKS: readonly Check[] = [
     name: 'idmapped bind mounts',
     group: 'layers',
     required: false,
-    usedFor: 'reading a sandbox’s writable layer back with its inside ids (snapshots)',
-    cost: 'no snapshots',
+    usedFor: 'mounting directories of the host with other ids',
+    cost: 'nothing: snapshots rewrite ids while they are packed',
     fallback: 'ids are rewritten while packing',
     probe: ({ scratch }) =>
       withUserNamespace((userns) => {
@@ -147,9 +147,9 @@ export const LAYER_CHECKS: readonly Check[] = [
     name: 'reflinks',
     group: 'layers',
     required: false,
-    usedFor: 'copying a writable layer without copying its data',
-    cost: 'snapshots and forks copy data',
-    fallback: 'plain copies',
+    usedFor: 'nothing yet; told for those who plan a node',
+    cost: 'a sandbox stands still while what it wrote is read: about 0.4 s for 500 MB',
+    fallback: 'snapshots and forks read the writable layer once',
     probe: ({ scratch }) => {
       writeFileSync(join(scratch, 'from'), Buffer.alloc(4_096, 1));
       const errno = withFd(openSync(join(scratch, 'from'), 'r'), (from) =>
