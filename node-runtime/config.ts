@@ -65,6 +65,8 @@ export const Config = z.strictObject({
   nodeLabels: Labels.default({}),
   /** `null` keeps records of sandboxes and starts nothing: for scale tests of the control plane only, and said in the log and in beats. */
   backend: z.enum(['container', 'null']).default('container'),
+  /** Edges that one process hosts with the null backend, named `<edgeName>-0`, `-1`, …: a fleet for scale tests. */
+  nullEdges: z.number().int().min(1).max(256).default(1),
   /** Most sandboxes on this node; the default is what memory and descriptors allow, at most 4,096. */
   maxSandboxes: z.number().int().min(1).max(65_000).optional(),
   /** Memory that sandboxes may ask for in all; the default is what the machine has, times an over-commitment. */

@@ -43,6 +43,7 @@ import { createIamVerbs } from './iam/verbs.ts';
 import { type Authenticate, authenticateBy, everybody } from './identity.ts';
 import { ProjectFeed } from './project-feed.ts';
 import { Placement } from './placement/placement.ts';
+import { PLACEMENT_LIMITS } from './placement/limits.ts';
 import { QuotaHolder } from './placement/quota-holder.ts';
 import { acquire, open, step } from './scope.ts';
 import { Watcher } from './watcher/watcher.ts';
@@ -91,7 +92,13 @@ const openBus = (config: Config, role: ServedRole, log: Log): Effect.Effect<Bus,
       (c) => c.close(),
     );
     const jetStream = yield* acquire(
-      () => connectJetStream(connection, { readFrom: config.replicas > 1 ? 'leader' : 'direct', report: (line) => log.warn('bus.report', { detail: line }) }),
+      () =>
+        connectJetStream(connection, {
+          readFrom: config.replicas > 1 ? 'leader' : 'direct',
+          // What a placement had taken when it died goes to another one after this; no client should wait half a minute for it.
+          ...(role === 'placement' ? { ackWaitMs: PLACEMENT_LIMITS.ackWaitMs } : {}),
+          report: (line) => log.warn('bus.report', { detail: line }),
+        }),
       (js) => js.close(),
     );
     const { busDuplicateWindowMs: duplicateWindowMs } = config;
@@ -273,7 +280,7 @@ const rootOwnerOf = (config: Config): { name: string; publicKey: string } | null
   return seed === undefined ? null : { name: 'owner', publicKey: nkeys.fromSeed(new TextEncoder().encode(seed)).getPublicKey() };
 };
 
-const edge = (config: Config, log: Log): Effect.Effect<Edge, unknown, Scope.Scope> =>
+const oneEdge = (config: Config, log: Log): Effect.Effect<Edge, unknown, Scope.Scope> =>
   Effect.gen(function* () {
     const { connection, jetStream } = yield* openBus(config, 'edge', log);
     const onSuperseded = (message: string) => {
@@ -318,6 +325,15 @@ const jobs = (config: Config, log: Log, { hands }: Lent): Effect.Effect<null, un
     );
     role.start();
     return null;
+  });
+
+/** With the null backend one process may host a whole fleet. */
+const edge = (config: Config, log: Log): Effect.Effect<Edge, unknown, Scope.Scope> =>
+  Effect.gen(function* () {
+    if (config.backend !== 'null' || config.nullEdges === 1) return yield* oneEdge(config, log);
+    const edges: Edge[] = [];
+    for (let n = 0; n < config.nullEdges; n += 1) edges.push(yield* oneEdge({ ...config, edgeName: `${config.edgeName}-${n}` as Config['edgeName'] }, log));
+    return { drain: async (reportLeft) => void (await Promise.all(edges.map((one) => one.drain(reportLeft)))) };
   });
 
 /** Exit code of an Edge whose name another process has taken; its supervisor must not restart it. */

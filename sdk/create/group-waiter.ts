@@ -15,6 +15,7 @@ import { forEachLimited } from '../concurrency.ts';
 import { SDK_LIMITS } from '../limits.ts';
 import type { Order } from '../run-options.ts';
 import type { Session } from '../session.ts';
+import type { Follower } from '../transport/feed.ts';
 import { Latch, type WakeReason } from '../transport/latch.ts';
 import { isPassing, keyConflict } from './create-waiter.ts';
 import { GroupAssembly, type GroupAssemblyItem } from './group-assembly.ts';
@@ -66,7 +67,13 @@ class GroupWaiter {
       this.#end = resolve;
     });
     const follow = (id: RequestId, onCommit: (commit: Commit) => void): void => {
-      const follower = { onCommit, onFailure: (error: DsecError) => this.#fail(error) };
+      const follower: Follower = {
+        onCommit: (commit, message) => {
+          session.saw(shardOfRequest(id), message.sequence()); // its sandboxes' commits lie before it in the same shard
+          onCommit(commit);
+        },
+        onFailure: (error) => this.#fail(error),
+      };
       this.#stops.push(session.feed.follow(requestAddress(session.project, id), follower, true));
     };
     follow(requestId, (commit) => this.#onState(commit, (version, state) => this.assembly.applyParent(version, state)));

@@ -6,8 +6,10 @@ export const PLACEMENT_LIMITS = {
   laneInFlight: 4_096,
   /** Reports being handled at a time: they end what was begun and wait for nobody. */
   reportsInFlight: 256,
-  /** How often what waits for its turn says that it is not forgotten: well within the queue's acknowledgement time. */
-  extendEveryMs: 10_000,
+  /** A command that a placement has taken and not acknowledged goes to another one after this. */
+  ackWaitMs: 6_000,
+  /** How often what waits for its turn says that it is not forgotten: well within that time. */
+  extendEveryMs: 2_000,
   /** A group is looked at again after so long, until nothing more will come of it: whoever died, somebody goes on with it. */
   groupRoundMs: 2_000,
   /** A create that finds no living node is given back for this long at a time, until its own deadline. */
@@ -16,6 +18,8 @@ export const PLACEMENT_LIMITS = {
   noRoomRetryMs: 100,
   /** What a beat may take on its way: one that is younger by less than this may tell of the time before. */
   beatTransitMs: 50,
+  /** After so long every living node has been heard once: a beat's interval, and half of one more. */
+  firstHearingMs: 1_500,
   /** A few beats: clocks that disagree must not hold an answer up for longer. */
   noRoomRetries: 30,
   /** After a failed append or forward the message is given back. */

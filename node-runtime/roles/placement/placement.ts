@@ -63,6 +63,7 @@ export class Placement {
   readonly #consumers: CommandConsumer[] = [];
   readonly #recent = new Map<string, ActorAddress>();
   #beats: { unsubscribe(): void } | undefined;
+  #hearsAllFromMs = 0;
 
   constructor(options: PlacementOptions) {
     this.#o = options;
@@ -89,6 +90,7 @@ export class Placement {
         if (beat.success) this.#fleet.observe(beat.data, this.#o.clock.now());
       },
     });
+    this.#hearsAllFromMs = this.#o.clock.monotonicMs() + PLACEMENT_LIMITS.firstHearingMs;
     for (let lane = 0; lane < this.#o.laneCount; lane += 1) {
       await this.#consume(`report-${lane}`, reportLaneSubject(lane), PLACEMENT_LIMITS.reportsInFlight, (delivery) => this.#handle(delivery, undefined));
       await this.#consume(`lane-${lane}`, createLaneSubject(lane), PLACEMENT_LIMITS.laneInFlight, (delivery) => this.#handle(delivery, lane));
@@ -243,6 +245,7 @@ export class Placement {
   /** "No room" is said of nodes as they were after the question, not before: what the asker has just ended makes room. */
   #mayBeOutdated(choices: readonly (EdgeName | null)[], { at }: CommandEnvelope, attempt: number, now: number): boolean {
     if (!choices.includes(null) || attempt > PLACEMENT_LIMITS.noRoomRetries) return false;
+    if (this.#o.clock.monotonicMs() < this.#hearsAllFromMs) return true; // it has just started, and may know a part of the fleet
     return !this.#fleet.isHeardSince(at + PLACEMENT_LIMITS.beatTransitMs, now);
   }
 
