@@ -211,3 +211,36 @@ describe('C16: standard input ends', () => {
     expect(await command.result()).toMatchObject({ stdout: 'xy', exitCode: 0 });
   });
 });
+
+describe('C29: caps that do not look like crashes', () => {
+  test('d: what is beyond a cap is counted and dropped, and the exit code is the program’s own', async () => {
+    const capped = await box.exec(['seq', '1', '3000'], { outputLimitBytes: 1_024 });
+    expect(capped).toMatchObject({ exitCode: 0, reason: 'exited', stdoutTruncated: true, stdoutTotalBytes: 13_893 });
+    expect(capped.stdout).toBe(
+      Array.from({ length: 3_000 }, (_, i) => `${i + 1}\n`)
+        .join('')
+        .slice(0, 1_024),
+    );
+  });
+
+  test('e: a program that ends right after a MiB of output, 200 of 200', async () => {
+    const script = 'head -c 1048576 /dev/zero; exit 3';
+    const results = await inParallel(4, 200, () => box.exec(['sh', '-c', script], { outputLimitBytes: 1_024 }));
+    expect(results.filter((r) => r.exitCode === 3 && r.reason === 'exited' && r.stdoutTotalBytes === MIB && r.stdoutBytes.byteLength === 1_024)).toHaveLength(
+      200,
+    );
+  });
+
+  test('f: four processes that are too much together: one limit for all of them, and the result says so', async () => {
+    await using small = await dsec.runContainer({ image: 'small', memoryLimitMb: 128 });
+    const hold = 'x=$(head -c 50000000 /dev/zero | tr "\\0" x); sleep 5';
+    const together = await small.exec([
+      'sh',
+      '-c',
+      `for i in 1 2 3 4; do sh -c '${hold}' & pids="$pids $!"; done; for p in $pids; do wait $p || code=$?; done; exit $code`,
+    ]);
+    expect(together).toMatchObject({ reason: 'oom', exitCode: 137, fault: 'environment' });
+    expect(together.oomKills).toBeGreaterThan(0);
+    expect((await small.exec(['sh', '-c', `${hold.replace('sleep 5', 'echo alone')}`])).stdout).toBe('alone\n');
+  });
+});
