@@ -16,20 +16,30 @@ struct rule {
 static struct rule rules[RULES_MAX];
 static int rule_count;
 
-int scrub_add(const char *text)
+static int split(struct rule *rule, char *copy)
 {
-	struct rule *rule = &rules[rule_count];
-	if (rule_count == RULES_MAX || text[0] != '/' || !text[1])
-		return 0;
-	*rule = (struct rule){.text = text};
-	char *copy = must(strdup(text + 1)), *save = NULL;
+	char *save = NULL;
 	for (char *part = strtok_r(copy, "/", &save); part; part = strtok_r(NULL, "/", &save)) {
 		if (rule->count == RULE_PARTS_MAX)
 			return 0;
 		rule->parts[rule->count++] = part;
 	}
-	rule_count += rule->count > 0;
 	return rule->count > 0;
+}
+
+int scrub_add(const char *text)
+{
+	struct rule *rule = &rules[rule_count];
+	if (rule_count == RULES_MAX || text[0] != '/')
+		return 0;
+	*rule = (struct rule){.text = text};
+	char *copy = must(strdup(text + 1));
+	if (!split(rule, copy)) {
+		free(copy);
+		return 0;
+	}
+	rule_count++;
+	return 1;
 }
 
 /* Parts `at`… of the rule against the rest of the path, which begins behind a slash. */
