@@ -70,7 +70,8 @@ export class PausedMemory {
   }
 
   async #reclaim(id: SandboxId): Promise<number> {
-    await (this.#swap ??= this.#makeSwap());
+    this.#swap ??= this.#makeSwap();
+    await this.#swap;
     const { swappedBytes, costBytes, droppedBytes } = await (await this.#o.launcher()).reclaim(id);
     return Math.floor(Math.max(0, swappedBytes - costBytes + droppedBytes) / MIB);
   }
