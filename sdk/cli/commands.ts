@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import { registerAttach, registerKill, registerWait } from './commands/attach.ts';
 import { registerCat, registerCopy, registerListFiles } from './commands/copy.ts';
 import { registerExec, registerLogs, registerPs } from './commands/exec.ts';
+import { registerJob, registerRollout } from './commands/job.ts';
 import { registerLifecycle } from './commands/lifecycle.ts';
 import { registerExtend } from './commands/extend.ts';
 import { registerEvents, registerGet, registerLs } from './commands/look.ts';
@@ -12,7 +13,7 @@ import { registerRun } from './commands/run.ts';
 import { registerSnapshot } from './commands/snapshot.ts';
 import { registerWatch } from './commands/watch.ts';
 
-/** Adds `run exec attach wait kill ls get logs ps cp cat ls-files stop delete pause resume snapshot fork extend events watch` to `program`. */
+/** Adds `run exec attach wait kill ls get logs ps cp cat ls-files stop delete pause resume snapshot fork extend job rollout events watch` to `program`. */
 export const registerClientCommands = (program: Command): void => {
   program.enablePositionalOptions(); // so that the options of a command that runs in a sandbox are left alone
   registerRun(program);
@@ -32,6 +33,8 @@ export const registerClientCommands = (program: Command): void => {
   registerSnapshot(program);
   registerFork(program);
   registerExtend(program);
+  registerJob(program);
+  registerRollout(program);
   registerEvents(program);
   registerWatch(program);
 };

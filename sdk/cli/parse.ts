@@ -30,6 +30,12 @@ export const pairsOf = (option: string, values: readonly string[] | undefined): 
         }),
       );
 
+/** One of a few words. */
+export const oneOf = <T extends string>(option: string, known: readonly T[], value: string | undefined): T | undefined => {
+  if (value === undefined || (known as readonly string[]).includes(value)) return value as T | undefined;
+  return refuse(option, `${JSON.stringify(value.slice(0, 40))} is not one of ${known.join(', ')}`);
+};
+
 export const statusesOf = (option: string, values: readonly string[] | undefined): SandboxStatus[] | undefined =>
   values
     ?.flatMap((value) => value.split(','))

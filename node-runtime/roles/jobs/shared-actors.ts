@@ -105,6 +105,8 @@ export class SharedActors<S extends object, C extends { readonly type: string },
   #hear(subject: string, data: Uint8Array, sequence: string | undefined): void {
     const address = parseCommitSubject(subject);
     if (!address || !sequence || !this.#o.presence().owns(address.id)) return;
+    // Most of what is heard was decided here: it need not be read to be known.
+    if (this.#held.has(commitSubject(address)) && (this.#driver.peek(address)?.stored.sequence ?? 0) >= Number(sequence)) return;
     try {
       this.#take({ address, sequence: Number(sequence), commit: decodeCommit(data) });
     } catch (thrown) {
