@@ -2,9 +2,10 @@ import { appendFileSync, mkdtempSync, readFileSync, rmSync, truncateSync } from 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { ClientKey, ExecId } from '#bus/ids.ts';
+import type { ClientKey } from '#bus/ids.ts';
 import type { TimestampMs } from '#bus/units.ts';
-import { type Accepted, Journal } from './journal.ts';
+import { Journal } from './journal.ts';
+import { accepted, idOf } from './testing/accepted.ts';
 
 let dir: string;
 beforeEach(() => {
@@ -12,21 +13,6 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dir, { recursive: true }));
 
-const idOf = (n: number): ExecId => `ex-${n.toString(16).padStart(24, '0')}` as ExecId;
-const accepted = (n: number, change: Partial<Accepted> = {}): Accepted => ({
-  v: 1,
-  fact: 'accepted',
-  execId: idOf(n),
-  key: `key-${n}` as ClientKey,
-  bodyHash: 'hash',
-  at: n as TimestampMs,
-  stdin: 'none',
-  timeoutMs: 0,
-  outputLimitBytes: 100,
-  onFull: 'truncate',
-  terminal: false,
-  ...change,
-});
 const entry = (n: number, change = {}) => ({ accepted: accepted(n), refused: false, death: undefined, ...change });
 
 test('an empty directory is an empty journal', () => {

@@ -2,12 +2,11 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import type { ClientKey, ExecId } from '#bus/ids.ts';
 import type { TimestampMs } from '#bus/units.ts';
 import { ExecFiles } from './files.ts';
-import type { Accepted } from './journal.ts';
 import { CHRONUS_LIMITS } from './limits.ts';
 import { CommandTable } from './table.ts';
+import { accepted, idOf } from './testing/accepted.ts';
 
 let dir: string;
 beforeEach(() => {
@@ -15,20 +14,6 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dir, { recursive: true }));
 
-const idOf = (n: number): ExecId => `ex-${n.toString(16).padStart(24, '0')}` as ExecId;
-const accepted = (n: number): Accepted => ({
-  v: 1,
-  fact: 'accepted',
-  execId: idOf(n),
-  key: `key-${n}` as ClientKey,
-  bodyHash: 'hash',
-  at: n as TimestampMs,
-  stdin: 'none',
-  timeoutMs: 0,
-  outputLimitBytes: 100,
-  onFull: 'truncate',
-  terminal: false,
-});
 const open = (): CommandTable => new CommandTable(dir, new ExecFiles(dir));
 const write = (name: string): void => writeFileSync(join(dir, name), '');
 /** The exit record of a command that ended with 0. */

@@ -7,24 +7,20 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { cgroupNameOf } from '#runtime/config.ts';
-import { connect, type DsecClient, DsecError, type ExecResult, type Sandbox } from '#sdk/mod.ts';
-import { buildGnuLayer, inParallel, timed } from '#test/helpers/commands.ts';
-import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
+import { type DsecClient, DsecError, type ExecResult, type Sandbox } from '#sdk/mod.ts';
+import { type CommandsStand, inParallel, startCommandsStand, timed } from '#test/helpers/commands.ts';
+import type { TestPlatform } from '#test/helpers/platform.ts';
 
+let stand: CommandsStand;
 let host: TestPlatform;
 let dsec: DsecClient;
 let box: Sandbox;
 
 beforeAll(async () => {
-  host = await startTestPlatform();
-  await buildGnuLayer(host);
-  dsec = await connect({ contextFile: host.platform.contextFile });
-  box = await dsec.runContainer({ image: 'with-gnu' });
+  stand = await startCommandsStand();
+  ({ host, dsec, box } = stand);
 });
-afterAll(async () => {
-  await dsec?.close();
-  await host?.close();
-});
+afterAll(() => stand?.close());
 
 const MIB = 1024 * 1024;
 const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');

@@ -2,7 +2,8 @@
 import { join } from 'node:path';
 import { buildLayer } from '#runtime/images/mod.ts';
 import { copyProgram } from '#test/helpers/dynamic-programs.ts';
-import { makeBusyboxRoot, type TestPlatform } from '#test/helpers/platform.ts';
+import { connect, type DsecClient, type RunOptions, type Sandbox } from '#sdk/mod.ts';
+import { makeBusyboxRoot, startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
 
 export const timed = async <T>(work: Promise<T>): Promise<{ readonly ms: number; readonly value: T }> => {
   const startedAt = performance.now();
@@ -28,4 +29,19 @@ export const buildGnuLayer = async (host: TestPlatform): Promise<void> => {
   copyProgram(root, '/bin/bash');
   for (const program of ['head', 'tr', 'nohup']) copyProgram(root, `/usr/bin/${program}`, `/usr/local/bin/${program}`);
   await buildLayer(host.store, { name: 'with-gnu', kind: 'base', source: { type: 'directory', path: root } });
+};
+
+export type CommandsStand = { readonly host: TestPlatform; readonly dsec: DsecClient; readonly box: Sandbox; close(): Promise<void> };
+
+/** A platform with one sandbox of `with-gnu`. */
+export const startCommandsStand = async (options: Partial<RunOptions> = {}): Promise<CommandsStand> => {
+  const host = await startTestPlatform();
+  await buildGnuLayer(host);
+  const dsec = await connect({ contextFile: host.platform.contextFile });
+  const box = await dsec.runContainer({ image: 'with-gnu', ...options });
+  const close = async (): Promise<void> => {
+    await dsec.close();
+    await host.close();
+  };
+  return { host, dsec, box, close };
 };
