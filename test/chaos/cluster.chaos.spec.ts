@@ -17,6 +17,7 @@ test('nothing acknowledged is lost or doubled, nothing is left over', { timeout:
   const report = await runChaos({ host, seconds: SECONDS, workers: 4, everyMs: [5_000, 10_000] });
   expect(report.kills.length).toBeGreaterThanOrEqual(4);
   expect(report.acked).toBeGreaterThan(20);
+  expect(report.quotaChanges).toBeGreaterThan(3);
   const { lost, doubled, orphaned, quotaDrift } = report;
   expect({ lost, doubled, orphaned, quotaDrift }).toEqual({ lost: [], doubled: [], orphaned: [], quotaDrift: 0 });
 });

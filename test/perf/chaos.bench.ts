@@ -1,5 +1,5 @@
 /**
- * `chaos`: minutes of mixed load (create, exec, stop; real containers on three Edges, R3) while a random role or nats-server is killed
+ * `chaos`: minutes of mixed load (create, exec, stop, quota changes; real containers on three Edges, R3) while a random role or nats-server is killed
  * with SIGKILL every 5 to 15 seconds.
  *
  *   npm run bench -- chaos [seconds] [workers]      600 and 6 by default

@@ -7,14 +7,16 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { connect, nkeyAuthenticator } from '@nats-io/transport-node';
 import { Beat } from '#bus/edge/schema.ts';
 import { ENDED_STATUSES, type SandboxState } from '#bus/sandbox/state.ts';
 import { BEAT_FILTER } from '#bus/subjects.ts';
-import { busConnectionOptions, connectJetStream } from '#adapters/jetstream/mod.ts';
+import { connectJetStream } from '#adapters/jetstream/mod.ts';
 import type { Cluster } from '#infra/cluster/cluster.ts';
 import { cgroupNameOf, shardsOf } from '#runtime/config.ts';
+import type { DsecClient } from '#sdk/mod.ts';
 import { checkLines, type Load } from './load.ts';
+import { asOperator } from './operator.ts';
+import { quotaDriftOf } from './quota.ts';
 
 export type Verdict = {
   readonly acked: number;
@@ -27,7 +29,7 @@ export type Verdict = {
 /** How long kernels and books may take to follow the last stop. */
 const SETTLE_MS = 30_000;
 
-export const audit = async (cluster: Cluster, load: Load): Promise<Verdict> => {
+export const audit = async (cluster: Cluster, dsec: DsecClient, load: Load): Promise<Verdict> => {
   const living = load.kept.filter(({ stopped }) => !stopped);
   for (const kept of living) await checkLines(load, kept);
   const before = await statesOf(cluster);
@@ -48,7 +50,7 @@ export const audit = async (cluster: Cluster, load: Load): Promise<Verdict> => {
     lost,
     doubled: [...load.doubled, ...twins(before)],
     orphaned: [...strangers.map(({ id, status }) => `${id}: ${status}, nobody was told`), ...settled.inKernel],
-    quotaDrift: settled.used,
+    quotaDrift: settled.used + (await quotaDriftOf(cluster, dsec)),
   };
 };
 
@@ -61,16 +63,6 @@ const twins = (states: ReadonlyMap<string, SandboxState>): string[] => {
     byItem.set(item, [...(byItem.get(item) ?? []), id]);
   }
   return [...byItem.values()].filter((ids) => ids.length > 1).map((ids) => ids.join(' and '));
-};
-
-const asOperator = async <T>(cluster: Cluster, work: (nc: Awaited<ReturnType<typeof connect>>) => Promise<T>): Promise<T> => {
-  const authenticator = nkeyAuthenticator(new TextEncoder().encode(cluster.keys.roles.operator.nkeySeed));
-  const nc = await connect({ ...busConnectionOptions([...cluster.urls], 'audit'), authenticator });
-  try {
-    return await work(nc);
-  } finally {
-    await nc.close();
-  }
 };
 
 /** Newest state of every sandbox of the cluster. */

@@ -38,8 +38,9 @@ export type LoadOptions = {
 
 /** Commands that a sandbox gets before it is stopped: enough to meet several kills at once in a busy minute. */
 const COMMANDS_MAX = 12;
-/** Sandboxes that are left running to the end, of ten: what is long-lived meets every kill. */
+/** Sandboxes that are left running to the end, of ten, while there are few: what is long-lived meets every kill. */
 const LEFT_OF_TEN = 2;
+const LEFT_MAX = 50;
 const CALL_MS = 180_000;
 
 export const runLoad = async (o: LoadOptions): Promise<void> => {
@@ -76,7 +77,8 @@ const keep = (load: Load, key: string, sandbox: Sandbox): Kept => {
 const useAndStop = async (o: LoadOptions, kept: Kept): Promise<void> => {
   for (let n = randomInt(COMMANDS_MAX); n >= 0; n -= 1) if (!(await write(o.load, kept, `${kept.key}-${n}`))) return;
   await checkLines(o.load, kept);
-  if (randomInt(10) < LEFT_OF_TEN) return;
+  const living = o.load.kept.filter(({ stopped }) => !stopped).length;
+  if (living < LEFT_MAX && randomInt(10) < LEFT_OF_TEN) return;
   const ended = await tried(o.load, () => kept.sandbox.stop({ timeoutMs: CALL_MS }));
   if (ended === undefined) return;
   kept.stopped = true;
