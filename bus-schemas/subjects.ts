@@ -119,6 +119,8 @@ export const IAM_QUEUE = 'iam';
 export const iamSubject = (verb: string): string => `dsec.iam.${verb}`;
 export const IAM_FILTER = 'dsec.iam.*';
 export const parseIamSubject = (subject: string): string | undefined => /^dsec\.iam\.([A-Za-z]+)$/.exec(subject)?.[1];
+/** Where nats-servers ask who a connecting client is. */
+export const CALLOUT_SUBJECT = '$SYS.REQ.USER.AUTH';
 /** IAM asks holders for what they have not spent of the leases named. */
 export const QUOTA_RECALL = 'dsec.quota.recall';
 

@@ -9,7 +9,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { DsecError } from '#bus/errors.ts';
 import type { EdgeName, ProjectName } from '#bus/ids.ts';
 import { natsConfig } from '../nats/config.ts';
-import { type BusKeys, clientContext, ensureEdgeKey, ensureKeys, type Key, writeContext } from '../nats/credentials.ts';
+import { type BusKeys, clientContext, ensureEdgeKey, ensureIssuerKey, ensureKeys, type Key, writeContext } from '../nats/credentials.ts';
 import { freePort, greetingOf } from '../nats/greeting.ts';
 import { locateNatsServer } from '../nats/locate.ts';
 import { NatsServer, type ServerEvent } from '../nats/process.ts';
@@ -46,8 +46,9 @@ export const startClusterBus = async (o: ClusterBusOptions): Promise<ClusterBus>
   const credentialsDir = join(o.dir, 'credentials');
   const keys = await ensureKeys(credentialsDir, o.clients);
   const edges = await Promise.all(o.edges.map(async (name) => ({ name, ...(await ensureEdgeKey(credentialsDir, name)) })));
+  const issuer = await ensureIssuerKey(credentialsDir);
   const plan = await planOf(o);
-  const started = await Promise.allSettled(plan.servers.map((server) => startServer(o, plan, server, program.path, keys, edges)));
+  const started = await Promise.allSettled(plan.servers.map((server) => startServer(o, plan, server, program.path, { keys, edges, issuer })));
   const servers = started.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
   const failure = started.find((one) => one.status === 'rejected');
   if (failure) {
@@ -102,8 +103,7 @@ const startServer = async (
   plan: Plan,
   { name, dir, port, routePort }: Plan['servers'][number],
   program: string,
-  keys: BusKeys,
-  edges: readonly ({ readonly name: EdgeName } & Key)[],
+  { keys, edges, issuer }: { readonly keys: BusKeys; readonly edges: readonly ({ readonly name: EdgeName } & Key)[]; readonly issuer: Key },
 ): Promise<BusServer> => {
   await mkdir(join(dir, 'store'), { recursive: true, mode: 0o700 });
   const routes = plan.servers.map((server) => `${o.host}:${server.routePort}`);
@@ -120,6 +120,7 @@ const startServer = async (
     roles: Object.fromEntries(ROLES.map((role) => [role, keys.roles[role].publicKey])) as Record<Role, string>,
     systemUser: keys.system.publicKey,
     clients: keys.clients.map(({ project, name: client, publicKey }) => ({ project, name: client, publicKey })),
+    calloutIssuer: issuer.publicKey,
   });
   const configFile = join(dir, 'nats.json');
   await writeFile(configFile, text, { mode: 0o600 });

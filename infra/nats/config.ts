@@ -49,10 +49,14 @@ export type BusSettings = {
   readonly roles: Readonly<Record<Role, string>>;
   readonly systemUser: string;
   readonly clients: readonly ClientUser[];
+  /** Public key that signs the answers of auth callout; without it, only the users named here can connect. */
+  readonly calloutIssuer?: string;
 };
 
 export const PLATFORM_ACCOUNT = 'PLATFORM';
 const SYSTEM_ACCOUNT = 'SYS';
+/** Clients whom IAM lets in by auth callout, in a cluster. What each may say is in the token of its connection. */
+export const CLIENTS_ACCOUNT = 'CLIENTS';
 export const clientAccount = (project: ProjectName): string => `CLIENTS_${project}`;
 
 /** Only this client may subscribe below it, so nobody else sees its answers. */
@@ -78,12 +82,29 @@ const configOf = (settings: BusSettings) => ({
   logfile_size_limit: NATS_LIMITS.logFileBytes,
   logfile_max_num: NATS_LIMITS.logFiles,
   system_account: SYSTEM_ACCOUNT,
+  ...(settings.calloutIssuer ? { authorization: { auth_callout: calloutOf(settings, settings.calloutIssuer) } } : {}),
   accounts: {
+    ...(settings.calloutIssuer ? { [CLIENTS_ACCOUNT]: calledAccount } : {}),
     [SYSTEM_ACCOUNT]: { users: [{ nkey: settings.systemUser }] },
     [PLATFORM_ACCOUNT]: platformAccount(settings),
     ...Object.fromEntries(projectsOf(settings.clients).map((project) => [clientAccount(project), projectAccount(project, settings.clients)])),
   },
 });
+
+/** Everybody who is named in the configuration is let in without being asked about; all others go to IAM. */
+const calloutOf = ({ roles, edges = [], systemUser, clients }: BusSettings, issuer: string) => ({
+  issuer,
+  account: PLATFORM_ACCOUNT,
+  auth_users: [...Object.values(roles), ...edges.map(({ publicKey }) => publicKey), systemUser, ...clients.map(({ publicKey }) => publicKey)],
+});
+
+/** Imports everything that clients may ever ask; each connection's token says which of it is its own. */
+const calledAccount = {
+  imports: [
+    ...CLIENT_EXPORTS.services.map((subject) => ({ service: { account: PLATFORM_ACCOUNT, subject }, share: true })),
+    ...CLIENT_EXPORTS.streams.map((subject) => ({ stream: { account: PLATFORM_ACCOUNT, subject } })),
+  ],
+};
 
 const clusterOf = (host: string, { name, port, routes, user, password }: ClusterSettings) => ({
   name,

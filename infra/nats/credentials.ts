@@ -35,8 +35,11 @@ export const ensureKeys = async (directory: string, clients: readonly Pick<Clien
 /** Key of one node of several: `<directory>/edge-<name>.nk`. */
 export const ensureEdgeKey = (directory: string, edge: EdgeName): Promise<Key> => ensureKey(join(directory, `edge-${edge}.nk`));
 
-const ensureKey = async (file: string): Promise<Key> => {
-  const seed = (await readSeed(file)) ?? (await createSeed(file));
+/** Key that signs who may connect (auth callout): `<directory>/callout-issuer.nk`. */
+export const ensureIssuerKey = (directory: string): Promise<Key> => ensureKey(join(directory, 'callout-issuer.nk'), () => nkeys.createAccount());
+
+const ensureKey = async (file: string, create = () => nkeys.createUser()): Promise<Key> => {
+  const seed = (await readSeed(file)) ?? (await createSeed(file, create));
   try {
     return { nkeySeed: seed, publicKey: nkeys.fromSeed(new TextEncoder().encode(seed)).getPublicKey() };
   } catch (cause) {
@@ -54,8 +57,8 @@ const readSeed = async (file: string): Promise<string | undefined> => {
 };
 
 /** Written whole and then linked into place, which fails when another process was faster: its key is the one. */
-const createSeed = async (file: string): Promise<string> => {
-  const seed = new TextDecoder().decode(nkeys.createUser().getSeed());
+const createSeed = async (file: string, create: () => ReturnType<typeof nkeys.createUser>): Promise<string> => {
+  const seed = new TextDecoder().decode(create().getSeed());
   const aside = `${file}.${process.pid}`;
   const handle = await open(aside, 'w', 0o600);
   await handle.writeFile(`${seed}\n`);

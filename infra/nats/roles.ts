@@ -14,6 +14,7 @@ import {
   beatSubject,
   COMMANDS_SUBJECTS,
   commitFilter,
+  CALLOUT_SUBJECT,
   edgeCommandFilter,
   IAM_FILTER,
   LOST_FILTER,
@@ -32,6 +33,8 @@ export type Permissions = { readonly publish: readonly string[]; readonly subscr
 /** Answers to requests: the caller's inbox inside the account, the server's rewritten reply for a client's request from outside it. */
 const ANSWERS = ['_INBOX.>', '_R_.>'];
 const JETSTREAM = ['$JS.API.>', '$JS.ACK.>', '$JS.FC.>'];
+/** Where nats-servers take answers to their own questions: who a connecting client is. */
+const SERVERS_INBOXES = '$SYS._INBOX.>';
 const INBOXES = ['_INBOX.>'];
 const CREATE_LANES = COMMANDS_SUBJECTS.filter((subject) => subject.startsWith('dsec.cmd.create.'));
 const REPORT_LANES = COMMANDS_SUBJECTS.filter((subject) => subject.startsWith('dsec.cmd.report.'));
@@ -52,7 +55,10 @@ export const permissionsOf = (role: Role, edge: EdgeName): Permissions => {
     case 'watcher':
       return { publish: speaks(commitFilter({ project: SYSTEM_PROJECT, kind: 'edge', home: '_' }), LOST_FILTER), subscribe: hears(BEAT_FILTER, outFilter({})) };
     case 'iam':
-      return { publish: speaks(commitFilter({ kind: 'project', home: '_' }), QUOTA_RECALL), subscribe: hears(API_FILTER, IAM_FILTER, outFilter({})) };
+      return {
+        publish: speaks(commitFilter({ kind: 'project', home: '_' }), QUOTA_RECALL, SERVERS_INBOXES),
+        subscribe: hears(API_FILTER, IAM_FILTER, outFilter({}), CALLOUT_SUBJECT),
+      };
     case 'jobs': // decides for jobs and rollouts, and uses the platform as a client of any project does
       return {
         publish: speaks(

@@ -36,9 +36,12 @@ import { type Edge, startEdge } from './edge/edge.ts';
 import { FORGETTING_LIMITS, startForgetting } from './forgetting.ts';
 import { EdgeStates } from './edge-states.ts';
 import { LostEdges } from './placement/lost-edges.ts';
+import { serveCallout } from './iam/callout.ts';
 import { ClientList } from './iam/client-list.ts';
 import { startIam } from './iam/iam.ts';
 import { Jobs } from './jobs/jobs.ts';
+import { Kicker } from './iam/kick.ts';
+import type { Projects } from './iam/projects.ts';
 import { createIamVerbs } from './iam/verbs.ts';
 import { type Authenticate, authenticateBy, everybody } from './identity.ts';
 import { ProjectFeed } from './project-feed.ts';
@@ -237,6 +240,7 @@ const iam = (config: Config, log: Log): Effect.Effect<null, unknown, Scope.Scope
     const clock = clockWithOffset(config.clockOffsetMs);
     const shards = shardsOf(config);
     const { eventLog } = jetStream;
+    const kicker: { current: Kicker | null } = { current: null };
     const clients = new ClientList((list) => process.send?.({ type: 'clients', clients: list } satisfies FromRole));
     const { projects, lending } = yield* startIam({
       connection,
@@ -246,9 +250,22 @@ const iam = (config: Config, log: Log): Effect.Effect<null, unknown, Scope.Scope
       clockSkewMs: config.clockSkewMs,
       log,
       root: { project: config.project, owner: rootOwnerOf(config) },
-      onChange: (directory) => clients.changed(directory),
+      onChange: (directory) => {
+        clients.changed(directory);
+        kicker.current?.changed();
+      },
     });
     const verbs = createIamVerbs({ projects, lending, eventLog, shards, clock });
+    const issuer = keyIn(config, 'callout-issuer.nk');
+    if (issuer) {
+      const system = keyIn(config, 'system.nk');
+      const kicking = system ? yield* kickerOf(config, system.seed, projects, log) : null;
+      kicker.current = kicking;
+      yield* acquire(
+        () => serveCallout({ connection, directory: projects.directory, clock, log, issuer }),
+        (callout) => callout.close(),
+      );
+    }
     const authenticate = credentialsOf(config, 'iam') ? authenticateBy(projects.directory, clock) : everybody;
     yield* acquire(
       () => serveApi({ connection, verbs, log, authenticate, service: 'iam' }),
@@ -274,10 +291,27 @@ const authenticateOf = (
     return authenticateBy(feed.directory, clockWithOffset(config.clockOffsetMs));
   });
 
+const kickerOf = (config: Config, nkeySeed: string, { directory }: Projects, log: Log): Effect.Effect<Kicker, unknown, Scope.Scope> =>
+  Effect.gen(function* () {
+    const system = yield* acquire(
+      () => connectBus({ servers: serversOf(config), credentials: { nkeySeed } }, 'dsec-iam-system', log),
+      (c) => c.close(),
+    );
+    return yield* acquire(
+      () => new Kicker(system, directory, log),
+      (k) => k.close(),
+    );
+  });
+
+const keyIn = (config: Config, file: string): { seed: string; publicKey: string } | null => {
+  const seed = readSeed(join(pathsOf(config).credentials, file));
+  return seed === undefined ? null : { seed, publicKey: nkeys.fromSeed(new TextEncoder().encode(seed)).getPublicKey() };
+};
+
 /** The key that the platform wrote into its first context file. */
 const rootOwnerOf = (config: Config): { name: string; publicKey: string } | null => {
-  const seed = readSeed(join(pathsOf(config).credentials, `client-${config.project}.owner.nk`));
-  return seed === undefined ? null : { name: 'owner', publicKey: nkeys.fromSeed(new TextEncoder().encode(seed)).getPublicKey() };
+  const key = keyIn(config, `client-${config.project}.owner.nk`);
+  return key && { name: 'owner', publicKey: key.publicKey };
 };
 
 const oneEdge = (config: Config, log: Log): Effect.Effect<Edge, unknown, Scope.Scope> =>

@@ -1,5 +1,6 @@
 /** The client half of the `dsec` program. The program adds the commands of servers and nodes. */
 import type { Command } from 'commander';
+import { registerAdmin } from './commands/admin.ts';
 import { registerAttach, registerKill, registerWait } from './commands/attach.ts';
 import { registerCat, registerCopy, registerListFiles } from './commands/copy.ts';
 import { registerExec, registerLogs, registerPs } from './commands/exec.ts';
@@ -14,6 +15,7 @@ import { registerSnapshot } from './commands/snapshot.ts';
 import { registerWatch } from './commands/watch.ts';
 
 /** Adds `run exec attach wait kill ls get logs ps cp cat ls-files stop delete pause resume snapshot fork extend job rollout events watch` to `program`. */
+/** Adds `run exec attach wait kill ls get logs ps cp cat ls-files stop delete pause resume snapshot fork extend events watch project principal credential whoami audit` to `program`. */
 export const registerClientCommands = (program: Command): void => {
   program.enablePositionalOptions(); // so that the options of a command that runs in a sandbox are left alone
   registerRun(program);
@@ -37,4 +39,5 @@ export const registerClientCommands = (program: Command): void => {
   registerRollout(program);
   registerEvents(program);
   registerWatch(program);
+  registerAdmin(program);
 };

@@ -11,4 +11,13 @@ export const IAM_LIMITS = {
   raceMs: 20,
   /** Tries to create the root project while the bus elects leaders. */
   rootAttempts: 40,
+  /** A connection's token ends after this long at the latest, and with it what was granted when it began; clients connect again by themselves. */
+  tokenLifeMs: 900_000,
+  /** For secrets, whose connections cannot be found and ended when they are revoked. */
+  secretTokenLifeMs: 120_000,
+  /** Subscriptions of one connection: an SDK needs a handful, a watcher of many projects some dozens. */
+  subscriptionsPerClient: 1_000,
+  /** Clients of one server that are looked through when a credential was revoked. */
+  connectionsPerServer: 65_536,
+  kickGatherMs: 20,
 } as const;

@@ -1,0 +1,72 @@
+/** Quotas while iam and placement are killed again and again: never above, and in the end everything is free again. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { connect, type DsecClient, type Sandbox } from '#sdk/mod.ts';
+import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
+
+const QUOTA = 40;
+const CREATES = 50;
+const KILLS = 4;
+const SETTLE_MS = 60_000;
+
+let host: TestPlatform;
+let owner: DsecClient;
+let dsec: DsecClient;
+
+beforeAll(async () => {
+  host = await startTestPlatform({ overrides: { memoryMiB: 8_192 }, restartMaxMs: 100 });
+  owner = await connect({ contextFile: host.platform.contextFile });
+  await owner.admin.createProject('forty', { sandboxes: QUOTA });
+  const inside = () => connect({ contextFile: host.platform.contextFile, project: 'forty', timeoutMs: 20_000 });
+  // The bus of one machine hears of a new project a moment later.
+  dsec = await vi.waitFor(inside, { timeout: SETTLE_MS, interval: 100 });
+});
+afterAll(async () => {
+  await dsec?.close();
+  await owner?.close();
+  await host?.close();
+});
+
+/** The process that plays iam, apiserver and placement. */
+const killControl = (): void => {
+  const { control } = host.platform.pids();
+  try {
+    if (control) process.kill(control, 'SIGKILL');
+  } catch (thrown) {
+    if ((thrown as NodeJS.ErrnoException).code !== 'ESRCH') throw thrown; // it is just being started again
+  }
+};
+const used = () => dsec.admin.getProject().then(({ used: now }) => now.sandboxes ?? 0);
+
+test(`${CREATES} creates at a quota of ${QUOTA}, iam and placement killed ${KILLS} times meanwhile`, async () => {
+  for (let round = 0; round < 2; round += 1) {
+    const creates = Array.from({ length: CREATES }, (_, n) =>
+      dsec.runContainer({ image: 'small', memoryLimitMb: 8, key: `r${round}-${n}` }, { timeoutMs: 150_000 }),
+    );
+    const settled = Promise.allSettled(creates);
+    for (let kill = 0; kill < KILLS; kill += 1) {
+      await delay(150);
+      killControl();
+    }
+    const results = await settled;
+    const made = results.flatMap((one): Sandbox[] => (one.status === 'fulfilled' ? [one.value] : []));
+    const codes = results.flatMap((one) => (one.status === 'rejected' ? [(one.reason as { code: string }).code] : []));
+    expect(made).toHaveLength(QUOTA);
+    expect(codes).toEqual(Array.from({ length: CREATES - QUOTA }, () => 'QUOTA_EXCEEDED'));
+    expect(await used()).toBe(QUOTA);
+    killControl();
+    await Promise.all(made.map((sandbox) => sandbox.delete({ timeoutMs: 60_000 })));
+    await expect.poll(used, { timeout: SETTLE_MS }).toBe(0);
+  }
+});
+
+test('grants and quota changes that were answered are there after each kill', async () => {
+  for (let n = 0; n < 6; n += 1) {
+    await owner.admin.createProject(`p${n}`, { sandboxes: n + 1 });
+    killControl();
+    await owner.admin.setQuota(`p${n}`, { sandboxes: n + 2 });
+  }
+  const limits = new Map<string, number | undefined>();
+  for await (const { name, limits: own } of owner.admin.listProjects()) limits.set(name, own.sandboxes);
+  for (let n = 0; n < 6; n += 1) expect(limits.get(`p${n}`)).toBe(n + 2);
+});
