@@ -60,7 +60,12 @@ export default {
       '^actors/ports/',
       packages('@nats-io', 'better-sqlite3', 'koffi', 'zod'),
     ),
-    only('sdk', 'The SDK is published alone: the contract and the NATS client.', '^bus-schemas/', packages('@nats-io', 'zod', 'commander', 'cli-table3')),
+    only(
+      'sdk',
+      'The SDK is published alone: the contract and the NATS client; node-pty is for its worker, which lies in a layer.',
+      '^bus-schemas/',
+      packages('@nats-io', 'zod', 'commander', 'cli-table3', 'node-pty'),
+    ),
     only(
       'simulations',
       'The simulation runs the decisions over memory.',
