@@ -38,9 +38,9 @@ type Decided = Amounts & { readonly at: TimestampMs; sequence: number | null; re
 /** `node` is what `view` shows, made anew only after a beat or a decision. */
 type Known = { beat: Beat; receivedAt: TimestampMs; health: NodeHealth; decided: Decided[]; node: FleetNode; failures: number; failedAt: TimestampMs };
 
-/** Names a decision until its place in the queue is known. */
-export type DecisionMark = { readonly forwarded: (sequence: number) => void };
-const NO_MARK: DecisionMark = { forwarded: () => {} };
+/** A decision that was noted when it was made: tell it its place in the queue, or that nothing came of it. */
+export type DecisionMark = { readonly forwarded: (sequence: number) => void; readonly cancel: () => void };
+const NO_MARK: DecisionMark = { forwarded: () => {}, cancel: () => {} };
 
 export class Fleet {
   readonly #nodes = new Map<EdgeName, Known>();
@@ -64,7 +64,7 @@ export class Fleet {
     known.node = nodeOf(beat, known.decided, sameLayers ? known.node.layers : new Set(beat.layers));
   }
 
-  /** Remembers what is just being sent to a node, until its beats show it. Tell the mark its place in the queue. */
+  /** Remembers what is just being given to a node, until its beats show it: noted with the choice, so that the next choice sees it. */
   noteAssigned(edge: EdgeName, count: number, { limits, isolation }: SandboxSpec, project: ProjectName, at: TimestampMs): DecisionMark {
     const known = this.#nodes.get(edge);
     if (!known) return NO_MARK;
@@ -86,6 +86,10 @@ export class Fleet {
     return {
       forwarded: (sequence) => {
         decision.sequence = sequence;
+      },
+      cancel: () => {
+        known.decided = known.decided.filter((other) => other !== decision);
+        known.node = nodeOf(known.beat, known.decided, known.node.layers);
       },
     };
   }

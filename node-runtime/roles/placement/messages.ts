@@ -5,9 +5,9 @@
 import type { CommandEnvelope } from '#bus/envelope.ts';
 import { encode } from '#bus/envelope.ts';
 import { DsecError } from '#bus/errors.ts';
-import type { RequestId } from '#bus/ids.ts';
+import type { EdgeName, RequestId } from '#bus/ids.ts';
 import type { RequestState } from '#bus/request/schema.ts';
-import type { Fleet } from '#actors/placement/fleet.ts';
+import type { DecisionMark, Fleet } from '#actors/placement/fleet.ts';
 import type { Clock } from '#actors/ports/clock.ts';
 import type { CommandQueue } from '#actors/ports/command-queue.ts';
 import { pendingRequestEffects, type RequestEffect } from '#actors/request/request.effects.ts';
@@ -15,6 +15,10 @@ import { messageOf, type RequestMessage } from '#actors/request/request.messages
 import { PLACEMENT_LIMITS } from './limits.ts';
 
 type Of<T extends RequestEffect['type']> = Extract<RequestEffect, { type: T }>;
+
+/** What was noted of a choice when it was made, by Edge. */
+export type Noted = ReadonlyMap<EdgeName, DecisionMark>;
+const NOTHING_NOTED: Noted = new Map();
 
 export type MessagesOptions = {
   readonly queue: CommandQueue;
@@ -34,13 +38,13 @@ export class Messages {
   }
 
   /** Resolves when all that the state calls for is stored in the queue; rejects when one of them may not be. */
-  async send(cause: CommandEnvelope, state: RequestState): Promise<void> {
+  async send(cause: CommandEnvelope, state: RequestState, noted: Noted = NOTHING_NOTED): Promise<void> {
     const sent = this.#sent.get(state.id) ?? new Set();
     this.#sent.set(state.id, sent);
     const due = pendingRequestEffects(state).filter(({ key }) => !sent.has(key));
     await Promise.all(
       due.map(async (effect) => {
-        const mark = effect.type === 'ensureForwarded' ? this.#noteAssigned(effect, state) : undefined;
+        const mark = effect.type === 'ensureForwarded' ? (noted.get(effect.edge) ?? this.#noteAssigned(effect, state)) : undefined;
         const sequence = await this.#enqueue(messageOf(effect, state, this.#o), cause, state);
         mark?.forwarded(sequence);
         sent.add(effect.key);

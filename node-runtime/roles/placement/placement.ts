@@ -21,7 +21,7 @@ import type { ActorAddress } from '#bus/subjects.ts';
 import { BEAT_FILTER, createLaneSubject, reportLaneSubject, requestAddress } from '#bus/subjects.ts';
 import type { CommandMeta, CommandResult } from '#actors/kernel/host.ts';
 import { FairQueue } from '#actors/placement/fair-queue.ts';
-import { Fleet } from '#actors/placement/fleet.ts';
+import { type DecisionMark, Fleet } from '#actors/placement/fleet.ts';
 import { choose } from '#actors/placement/choose.ts';
 import { chooseNear } from '#actors/placement/choose-near.ts';
 import { FAIR_LIMITS } from '#actors/placement/limits.ts';
@@ -168,16 +168,30 @@ export class Placement {
       delivery.retry(PLACEMENT_LIMITS.noRoomRetryMs);
       return;
     }
-    const room = known || now >= command.deadlineAt ? null : await roomFor(this.#o.quota, command);
-    if (typeof room === 'number') {
-      delivery.retry(room);
-      return;
+    const noted = this.#note(choices, command, now); // before anything is awaited: the next choice is made beside it
+    try {
+      const room = known || now >= command.deadlineAt ? null : await roomFor(this.#o.quota, command);
+      if (typeof room === 'number') {
+        delivery.retry(room);
+        return;
+      }
+      const result = await this.#submit(work, { ...command, choices, ...(room ? { quota: room.quota } : {}) }, delivery.attempt === 1);
+      await this.#settleRoom(work, room, result);
+      const held = this.#driver.peek(address);
+      const standing = new Set(held?.state.items.map(({ edge }) => edge));
+      const kept = new Map([...noted].filter(([edge]) => standing.has(edge)));
+      if (held) await this.#messages.send(envelope, held.state, kept);
+      for (const edge of kept.keys()) noted.delete(edge);
+      delivery.ack();
+    } finally {
+      for (const mark of noted.values()) mark.cancel();
     }
-    const result = await this.#submit(work, { ...command, choices, ...(room ? { quota: room.quota } : {}) }, delivery.attempt === 1);
-    await this.#settleRoom(work, room, result);
-    const held = this.#driver.peek(address);
-    if (held) await this.#messages.send(envelope, held.state);
-    delivery.ack();
+  }
+
+  #note(choices: readonly (EdgeName | null)[], { spec, project }: BusCommand<'PlaceSandboxes'>, now: CommandMeta['at']): Map<EdgeName, DecisionMark> {
+    const counts = new Map<EdgeName, number>();
+    for (const edge of choices) if (edge) counts.set(edge, (counts.get(edge) ?? 0) + 1);
+    return new Map([...counts].map(([edge, count]) => [edge, this.#fleet.noteAssigned(edge, count, spec, project, now)]));
   }
 
   /** Nothing is forwarded that does not count: its items end as over quota. */
