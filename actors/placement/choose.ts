@@ -77,7 +77,7 @@ const choosePlaces = (input: ChooseInput, need: Need): Bin[] => {
   const share = Math.max(nodesPerChunkMin, Math.ceil(input.fleet.length / fleetPerChunkNode));
   const wanted = Math.min(nodesPerChunkMax, share, Math.ceil(input.count / itemsPerNodeMin));
   const candidates = inOrder(candidatesOf(input, need));
-  const sampled = take(candidates, wanted * samplesPerNode).sort((a, b) => Number(a.isReluctant) - Number(b.isReluctant) || a.load - b.load);
+  const sampled = take(candidates, wanted * samplesPerNode).sort(byPreference);
   const welcome = sampled.filter((bin) => !bin.isReluctant).length;
   const places = sampled.splice(0, Math.min(wanted, welcome || sampled.length));
   let room = places.reduce((n, bin) => n + bin.room, 0);
@@ -89,6 +89,8 @@ const choosePlaces = (input: ChooseInput, need: Need): Bin[] => {
   }
   return places;
 };
+
+const byPreference = (a: Bin, b: Bin): number => Number(a.isReluctant) - Number(b.isReluctant) || a.load - b.load;
 
 /** Nodes that can take at least one, in random order. Lazy: a single create looks at a few nodes of a large fleet. */
 function* candidatesOf({ project, spec, fleet, seed, exclude }: ChooseInput, need: Need): Generator<Bin, void> {
@@ -134,7 +136,7 @@ const take = (bins: Generator<Bin, void>, count: number): Bin[] => {
 const fill = (bins: readonly Bin[], count: number, need: Need): void => {
   for (let given = 0; given < count; given += 1) {
     let best: Bin | undefined;
-    for (const bin of bins) if (bin.taken < bin.room && (!best || bin.load < best.load)) best = bin;
+    for (const bin of bins) if (bin.taken < bin.room && (!best || byPreference(bin, best) < 0)) best = bin;
     if (!best) return;
     best.taken += 1;
     best.load = loadWith(best.node, need, best.taken + 1) + best.bias;

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { Beat, type Capacity } from '#bus/edge/schema.ts';
 import type { EdgeName, ProjectName } from '#bus/ids.ts';
+import { wireError } from '#bus/errors.ts';
 import type { SandboxSpec } from '#bus/sandbox/spec.ts';
 import type { CpuMillis, MiB, TimestampMs } from '#bus/units.ts';
 import { spec as anySpec } from '../sandbox/testing/samples.ts';
@@ -145,6 +146,60 @@ describe('the choice', () => {
   });
 });
 
+describe('whom and where', () => {
+  const rival = 'rival' as ProjectName;
+  const asking = (over: Partial<SandboxSpec>, fleet: FleetView, count = 1) =>
+    choose({ project, spec: { ...spec, ...over }, count, fleet, seed: 1, exclude: [] });
+
+  test('required labels must be there, with their values', () => {
+    const view = fleetOf(beat(named(1), { labels: { gpu: 'a100' } }), beat(named(2), { labels: { gpu: 'h100', zone: 'b' } })).view(T0);
+    expect(asking({ require: { gpu: 'h100' } }, view)).toEqual([named(2)]);
+    expect(asking({ require: { gpu: 'h100', zone: 'a' } }, view)).toEqual([null]);
+  });
+
+  test('who must be apart goes to nodes without others, and others stay away from reserved ones', () => {
+    const view = fleetOf(beat(named(1), { running: { rival: 3 } }), beat(named(2), { running: { acme: 9 } })).view(T0);
+    expect(asking({ isolation: 'requireApart' }, view)).toEqual([named(2)]);
+    const reserved = fleetOf(beat(named(1), { running: { rival: 1 }, reservedFor: rival })).view(T0);
+    expect(asking({}, reserved)).toEqual([null]);
+  });
+
+  test('who prefers to be apart is so while there is room, and shares when there is none', () => {
+    const view = fleetOf(beat(named(1), { running: { rival: 3 } }), beat(named(2), { used: sized(998) })).view(T0);
+    expect(countsOf(asking({ isolation: 'preferApart' }, view, 4))).toEqual(
+      new Map([
+        [named(1), 2],
+        [named(2), 2],
+      ]),
+    );
+  });
+
+  test('a decision that requires a node alone keeps others away before any beat says so', () => {
+    const fleet = fleetOf(beat(named(1)));
+    fleet.noteAssigned(named(1), 1, { ...spec, isolation: 'requireApart' }, rival, T0);
+    expect(asking({}, fleet.view(T0))).toEqual([null]);
+  });
+
+  test('layers that lie ready make a node preferred, not its load forgotten', () => {
+    const ready = (used: number) => fleetOf(beat(named(1), { layers: [...spec.layers], used: sized(used) }), beat(named(2), { used: sized(100) })).view(T0);
+    expect(asking({}, ready(150))).toEqual([named(1)]);
+    expect(asking({}, ready(300))).toEqual([named(2)]);
+  });
+
+  test('a node that has failed of late is avoided, until that is long enough ago or nobody else has room', () => {
+    const fleet = fleetOf(beat(named(1)), beat(named(2), { used: sized(600) }));
+    const failed = wireError('LAUNCH_FAILED', 'no');
+    for (let n = 0; n < 3; n += 1) fleet.noteFailed(named(1), failed, T0);
+    expect(asking({}, fleet.view(T0))).toEqual([named(2)]);
+    expect(asking({}, fleetOf(beat(named(1))).view(T0))).toEqual([named(1)]);
+    const later = after(4 * FLEET_LIMITS.failureHalfLifeMs);
+    for (const n of [1, 2]) fleet.observe(beat(named(n), { at: later, used: sized(n === 1 ? 0 : 600) }), later);
+    expect(asking({}, fleet.view(later))).toEqual([named(1)]);
+    fleet.noteFailed(named(1), wireError('USER_NOT_FOUND', 'the image’s own fault'), later);
+    expect(fleet.view(later)[0]?.failures).toBeLessThan(PLACEMENT_POLICY.avoidAbove);
+  });
+});
+
 describe('the fleet view', () => {
   const usedOf = (fleet: Fleet, at: TimestampMs) => fleet.view(at)[0]?.used.sandboxes;
 
@@ -178,6 +233,19 @@ describe('the fleet view', () => {
     const settledAt = after(100 + FLEET_LIMITS.settleMs);
     fleet.observe(beat(named(1), { at: settledAt, used: sized(15) }), settledAt);
     expect(usedOf(fleet, settledAt)).toBe(15);
+  });
+
+  test('a decision whose place in the queue is known stays until a beat reflects that place, and goes when nothing came of it', () => {
+    const fleet = fleetOf(beat(named(1)));
+    const mark = fleet.noteAssigned(named(1), 10, spec, project, T0);
+    mark.forwarded(77);
+    const late = after(FLEET_LIMITS.settleMs * 3);
+    fleet.observe(beat(named(1), { at: late, admittedThrough: 76 }), late);
+    expect(usedOf(fleet, late)).toBe(10);
+    fleet.observe(beat(named(1), { at: after(5_000), admittedThrough: 77, used: sized(4) }), after(5_000));
+    expect(usedOf(fleet, after(5_000))).toBe(4);
+    fleet.noteAssigned(named(1), 3, spec, project, after(5_000)).cancel();
+    expect(usedOf(fleet, after(5_000))).toBe(4);
   });
 
   test('takes no beat of an earlier process, nor one that was overtaken', () => {

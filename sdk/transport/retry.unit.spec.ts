@@ -4,7 +4,7 @@ import { DsecError } from '#bus/errors.ts';
 import { SDK_LIMITS } from '../limits.ts';
 import { BusFailure, type BusFailureKind } from './bus.ts';
 import type { Clock } from './clock.ts';
-import { type CallPolicy, backoffMs, callWithRetry } from './retry.ts';
+import { type CallPolicy, backoffMs, callWithRetry, pauseMs } from './retry.ts';
 
 /** Time passes only by sleeping. */
 const scriptedClock = (): Clock => {
@@ -95,4 +95,12 @@ test('pauses double up to the limit and are spread', () => {
     expect(backoffMs(n, 0.999)).toBeLessThanOrEqual(SDK_LIMITS.retryMaxMs);
     expect(backoffMs(n, 0.999)).toBeGreaterThan(backoffMs(n, 0));
   }
+});
+
+test('an overloaded platform’s own pause is kept, with jitter on top, and bounded', () => {
+  const overloaded = (retryAfterMs: number) => answered('OVERLOADED', { details: { retryAfterMs } });
+  expect(pauseMs(overloaded(500), 0, 0)).toBe(500);
+  expect(pauseMs(overloaded(500), 0, 1)).toBe(750);
+  expect(pauseMs(overloaded(3_600_000), 0, 0)).toBe(SDK_LIMITS.retryAfterMaxMs);
+  expect(pauseMs(answered('OVERLOADED'), 0, 1)).toBe(backoffMs(0, 1));
 });
