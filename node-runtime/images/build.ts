@@ -46,7 +46,13 @@ export type BuildOptions = {
 };
 
 /** INVALID_ARGUMENT, NO_SPACE, HOST_UNFIT, CANCELLED, OVERLOADED (another build of the name does not end). Repeatable. */
-export const buildLayer = async (store: LayerStore, request: BuildRequest, options: BuildOptions = {}): Promise<ImageRecord> => {
+export const buildLayer = (store: LayerStore, request: BuildRequest, options: BuildOptions = {}): Promise<ImageRecord> => build(store, request, options, true);
+
+/** The same without giving the name: for a layer that another one of that name is going to stand on. */
+export const buildUnnamed = (store: LayerStore, request: BuildRequest, options: BuildOptions = {}): Promise<ImageRecord> =>
+  build(store, request, options, false);
+
+const build = async (store: LayerStore, request: BuildRequest, options: BuildOptions, isNamed: boolean): Promise<ImageRecord> => {
   const name = ImageName.safeParse(request.name);
   if (!name.success) throw invalid('INVALID_ARGUMENT', `image name ${JSON.stringify(request.name.slice(0, 100))}`, name.error);
   if (isReservedName(name.data))
@@ -56,8 +62,8 @@ export const buildLayer = async (store: LayerStore, request: BuildRequest, optio
     const work = await createWorkDirectory(store.scratchDir);
     try {
       await sweepWorkDirectories(store.scratchDir);
-      return await whileOnlyBuilder(store.scratchDir, name.data, { ...options, onProgress }, () =>
-        buildIn(work.path, store, { ...request, name: name.data }, { ...options, onProgress }),
+      return await whileOnlyBuilder(store.scratchDir, name.data, { ...options, onProgress, isNamed }, () =>
+        buildIn(work.path, store, { ...request, name: name.data }, { ...options, onProgress, isNamed }),
       );
     } finally {
       await work.remove();
@@ -67,7 +73,7 @@ export const buildLayer = async (store: LayerStore, request: BuildRequest, optio
   }
 };
 
-type Running = BuildOptions & { readonly onProgress: (progress: BuildProgress) => void };
+type Running = BuildOptions & { readonly onProgress: (progress: BuildProgress) => void; readonly isNamed: boolean };
 type Named = BuildRequest & { readonly name: ImageName };
 
 const buildIn = async (workDir: string, store: LayerStore, request: Named, options: Running): Promise<ImageRecord> => {
@@ -86,7 +92,7 @@ const buildIn = async (workDir: string, store: LayerStore, request: Named, optio
     source: tree.description.slice(0, 1_000),
   };
   options.signal?.throwIfAborted();
-  await store.names.set(record);
+  if (options.isNamed) await store.names.set(record);
   return record;
 };
 

@@ -26,10 +26,17 @@ export class LayerCatalog {
     return resolved;
   }
 
-  /** The same for what any project may name: snapshots are their project's own, and are found through it. */
-  resolveShared(reference: string): LayerDigest {
+  /**
+   * The layers that any project's reference means, lowest first: more than one for a name that stands for a whole stack. Snapshots are
+   * their project's own, and are found through it.
+   */
+  resolveStack(reference: string): LayerDigest[] {
     if (isReservedName(reference)) throw this.#imageNotFound(reference as ImageName);
-    return this.resolve(reference);
+    const top = this.resolve(reference);
+    const below = LayerDigest.safeParse(reference).success ? [] : (this.record(reference).below ?? []);
+    const missing = below.find((digest) => !this.#store.has(digest));
+    if (missing) throw layerMissing(reference, missing);
+    return [...below, top];
   }
 
   /** The catalogue's record of a name. IMAGE_NOT_FOUND, INVALID_ARGUMENT. */

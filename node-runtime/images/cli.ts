@@ -2,19 +2,21 @@
 import { type Command, Option } from 'commander';
 import { PosixLayerStore } from '#adapters/layers/posix/mod.ts';
 import { systemClock } from '#actors/ports/clock.ts';
-import type { LayerStore } from '#actors/ports/layer-store.ts';
+import type { ImageRecord, LayerStore } from '#actors/ports/layer-store.ts';
 import { LayerKind } from '#actors/ports/layer-store.ts';
 import { DsecError, ERRORS } from '#bus/errors.ts';
 import type { LayerDigest } from '#bus/ids.ts';
 import { ImageName } from '#bus/ids.ts';
 import type { TimestampMs } from '#bus/units.ts';
-import { type BuildRequest, buildLayer } from './build.ts';
+import { type BuildOptions, buildLayer } from './build.ts';
 import { LayerCatalog } from './catalog.ts';
 import { type BuildFlags, buildRequestOf, DEPENDENCIES, importRequestOf, OWNERS } from './cli/build-options.ts';
+import { registerExport, registerPromote } from './cli/oci.ts';
 import { formatBytes, imageTable, printJson } from './cli/output.ts';
 import { createProgressView } from './cli/progress.ts';
 import { collectGarbage } from './gc.ts';
 import { GC_LIMITS } from './limits.ts';
+import { importOci } from './oci/import.ts';
 import { VARIANTS } from './sources/mmdebstrap.ts';
 import { WHITEOUTS } from './sources/tar-listing.ts';
 import { COMPRESSIONS } from './tools/mkfs.ts';
@@ -34,6 +36,8 @@ export const registerImageCommands = (program: Command, context: ImageCommandsCo
   registerRemove(image, context);
   registerVerify(image, context);
   registerCollect(image, context);
+  registerExport(image, () => openStore(context));
+  registerPromote(image, () => openStore(context));
 };
 
 const openStore = (context: ImageCommandsContext): LayerStore => new PosixLayerStore({ dir: context.layersDir() });
@@ -57,6 +61,7 @@ const registerBuild = (image: Command, context: ImageCommandsContext): void => {
       .option('--from-dir <directory>', 'from a directory')
       .option('--from-tar <file>', 'from a tar archive, plain or compressed')
       .option('--from-npm <package@version>', 'from a package of the npm registry')
+      .option('--oci <path>', 'from an OCI image layout, a directory or an archive of one')
       .option('--mmdebstrap', "a Debian root file system, from this host's mirrors"),
   )
     .option('--suite <codename>', "mmdebstrap: release; default this host's")
@@ -71,9 +76,16 @@ Examples:
   dsec image build debian --mmdebstrap --include nodejs,git --slim
   dsec image build project:1 --from-tar project.tar.gz --strip-components 1 --prefix /workspace/project
   dsec image build tools --kind toolkit --from-dir ./tools
+  dsec image build debian:13 --oci debian.tar
   dsec image build source-map --from-npm source-map@0.1.43 --dependencies production`,
     )
-    .action(async (name: string, flags: BuildFlags & { json?: true }) => runBuild(context, buildRequestOf(name, flags), flags.json));
+    .action(async (name: string, flags: BuildFlags & { json?: true; oci?: string }) => {
+      if (flags.oci === undefined) return runBuild(context, name, flags.json, (store, options) => buildLayer(store, buildRequestOf(name, flags), options));
+      const { oci, ...others } = flags;
+      const other = Object.keys(others).find((key) => key !== 'json');
+      if (other) throw DsecError.of('INVALID_ARGUMENT', `--oci takes everything from the image; leave --${other} away`);
+      return runBuild(context, name, flags.json, (store, options) => importOci(store, name, oci, options));
+    });
 };
 
 const registerImport = (image: Command, context: ImageCommandsContext): void => {
@@ -92,7 +104,10 @@ Examples:
   dsec image import layer.tar team/patch --kind workspace --whiteouts oci
   dsec image import tools.erofs tools --kind toolkit`,
     )
-    .action(async (path: string, name: string, flags: BuildFlags & { json?: true }) => runBuild(context, await importRequestOf(path, name, flags), flags.json));
+    .action(async (path: string, name: string, flags: BuildFlags & { json?: true }) => {
+      const request = await importRequestOf(path, name, flags);
+      return runBuild(context, name, flags.json, (store, options) => buildLayer(store, request, options));
+    });
 };
 
 const registerList = (image: Command, context: ImageCommandsContext): void => {
@@ -172,13 +187,18 @@ const registerCollect = (image: Command, context: ImageCommandsContext): void =>
 };
 
 /** Ctrl-C cancels, and the build tidies up before the command ends. */
-const runBuild = async (context: ImageCommandsContext, request: BuildRequest, json: true | undefined): Promise<void> => {
+const runBuild = async (
+  context: ImageCommandsContext,
+  name: string,
+  json: true | undefined,
+  build: (store: LayerStore, options: BuildOptions) => Promise<ImageRecord>,
+): Promise<void> => {
   const interrupted = new AbortController();
   const interrupt = (): void => interrupted.abort();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, interrupt);
-  const progress = createProgressView(request.name);
+  const progress = createProgressView(name);
   try {
-    const record = await buildLayer(openStore(context), request, { signal: interrupted.signal, onProgress: (event) => progress.show(event) });
+    const record = await build(openStore(context), { signal: interrupted.signal, onProgress: (event) => progress.show(event) });
     progress.succeed(`${record.name}: ${record.kind} ${record.digest}, ${formatBytes(record.sizeBytes)}`);
     if (json) printJson(record);
   } catch (error) {

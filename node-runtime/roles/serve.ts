@@ -165,7 +165,7 @@ const apiserver = (config: Config, log: Log): Effect.Effect<null, unknown, Scope
       decisions,
       losses,
       waiting,
-      resolveLayer: (reference) => catalog.resolveShared(reference),
+      resolveStack: (reference) => catalog.resolveStack(reference),
       snapshots: {
         find: (project, id) => findSnapshot(store, project, id),
         list: (project) => listSnapshots(store, project),

@@ -22,7 +22,7 @@ export const create = async (o: VerbsOptions, request: ApiParsed<'create'>, call
   const bodyHash = bodyHashOf({ count: request.count, mode: request.mode, spec: request.spec });
   const answer = { requestId, bodyHash };
   const resolve: Resolve = {
-    layer: o.resolveLayer,
+    stack: o.resolveStack,
     snapshot: ({ snapshot, sandbox }) => (sandbox === undefined ? o.snapshots.find(project, snapshot) : captureOf(o, project, sandbox, snapshot)),
   };
   const resolving = async () => resolveSpec(await asJobMember(o.eventLog, project, request.spec, o.clock.now()), resolve, o.defaultLimits);

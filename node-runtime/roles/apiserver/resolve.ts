@@ -9,8 +9,8 @@ export type Stack = { readonly layers: readonly LayerDigest[]; readonly sandboxI
 export type StackReference = Extract<SandboxRequest['image'], { snapshot: SnapshotId }>;
 
 export type Resolve = {
-  /** Looks a name or digest up in the layer catalogue; IMAGE_NOT_FOUND names near matches. */
-  layer(reference: string): LayerDigest | Promise<LayerDigest>;
+  /** What a name or digest means in the layer catalogue, lowest first; IMAGE_NOT_FOUND names near matches. */
+  stack(reference: string): readonly LayerDigest[] | Promise<readonly LayerDigest[]>;
   /** A snapshot or capture of the caller's project; SNAPSHOT_NOT_FOUND. */
   snapshot(reference: StackReference): Stack | Promise<Stack>;
 };
@@ -20,8 +20,8 @@ export const resolveSpec = async (request: SandboxRequest, resolve: Resolve, def
   if (request.backend !== 'container') throw DsecError.of('NOT_SUPPORTED', `backend ${request.backend} is not available in this version; use container`);
   const { image } = request;
   const snapshot = typeof image === 'object' ? await resolve.snapshot(image) : null;
-  const layers: LayerDigest[] = typeof image === 'object' ? [...(snapshot?.layers ?? [])] : [await resolve.layer(image)];
-  for (const reference of [...request.workspaces, ...request.toolkits]) layers.push(await resolve.layer(reference));
+  const layers: LayerDigest[] = typeof image === 'object' ? [...(snapshot?.layers ?? [])] : [...(await resolve.stack(image))];
+  for (const reference of [...request.workspaces, ...request.toolkits]) layers.push(await oneLayer(resolve, reference));
   if (layers.length > SNAPSHOT_LIMITS.stackLayers)
     throw DsecError.of(
       'LIMIT_OUT_OF_RANGE',
@@ -53,4 +53,10 @@ export const resolveSpec = async (request: SandboxRequest, resolve: Resolve, def
       },
     );
   return { spec, forkedFrom: snapshot?.sandboxId ?? null };
+};
+
+const oneLayer = async (resolve: Resolve, reference: string): Promise<LayerDigest> => {
+  const [layer, ...more] = await resolve.stack(reference);
+  if (layer && more.length === 0) return layer;
+  throw DsecError.of('INVALID_ARGUMENT', `${reference} is a whole image of ${more.length + 1} layers and cannot stand above another; name it as the image`);
 };

@@ -29,7 +29,7 @@ export type VerbsOptions = {
   readonly decisions: Decisions;
   readonly losses: Losses;
   readonly waiting: WaitingCreates;
-  readonly resolveLayer: Resolve['layer'];
+  readonly resolveStack: Resolve['stack'];
   readonly snapshots: ProjectSnapshots;
   /** What a sandbox gets that asks for nothing. */
   readonly defaultLimits: Limits;
