@@ -36,7 +36,7 @@ afterAll(async () => {
 
 /** Links of a directory are the overlay's own business. */
 const ALL = "find / -xdev -mindepth 1 ! -path '/proc*' ! -path '/sys*' ! -path '/dev*'";
-const MANIFEST = `(${ALL} ! -type d -exec busybox stat -c '%n|%F|%a|%u:%g|%h|%N|%y' {} +; ${ALL} -type d -exec busybox stat -c '%n|%F|%a|%u:%g|%y' {} +) | sort | grep -v -e '^/bin/'; getcap /w/capt; md5sum /w/sparse`;
+const MANIFEST = `(${ALL} ! -type d -exec busybox stat -c '%n|%F|%a|%u:%g|%h|%N|%y' {} +; ${ALL} -type d -exec busybox stat -c '%n|%F|%a|%u:%g|%y' {} +) | sort | grep -v -e '^/bin/' -e '^/etc/host' -e '^/etc/resolv'; getcap /w/capt; md5sum /w/sparse`;
 
 const out = async (snapshotId: string, target: string, form: 'dir' | 'tar' = 'dir') =>
   exportOci(host.store, {
