@@ -14,8 +14,7 @@ import { registerRun } from './commands/run.ts';
 import { registerSnapshot } from './commands/snapshot.ts';
 import { registerWatch } from './commands/watch.ts';
 
-/** Adds `run exec attach wait kill ls get logs ps cp cat ls-files stop delete pause resume snapshot fork extend job rollout events watch` to `program`. */
-/** Adds `run exec attach wait kill ls get logs ps cp cat ls-files stop delete pause resume snapshot fork extend events watch project principal credential whoami audit` to `program`. */
+/** Adds `run exec attach wait kill ls get logs ps cp cat ls-files stop delete pause resume snapshot fork extend job rollout events watch project principal credential whoami audit` to `program`. */
 export const registerClientCommands = (program: Command): void => {
   program.enablePositionalOptions(); // so that the options of a command that runs in a sandbox are left alone
   registerRun(program);
