@@ -21,7 +21,7 @@ static size_t linked_room, linked_count;
 
 static struct tree_counts *counts;
 static uint32_t first_id;
-static char path[DEPTH_MAX * 256 + 1]; /* of what is being looked at, for rules and refusals */
+static char path[(DEPTH_MAX + 2) * 256 + 1]; /* of what is being looked at, for rules and refusals */
 static uint8_t *buffer;
 
 static struct inode **linked_place(uint64_t key)
