@@ -2,7 +2,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { API, isApiVerb } from './api/schema.ts';
-import { decodeCommand, decodeCommit, encode } from './envelope.ts';
+import { isPlainCommit } from './commit-shape.ts';
+import { Commit, decodeCommand, decodeCommit, encode } from './envelope.ts';
 import { DsecError } from './errors.ts';
 import { WIRE_LIMITS } from './limits.ts';
 import { packOp, unpackOp } from './op/codec.ts';
@@ -187,4 +188,20 @@ describe('the op frame', () => {
     for (let length = 0; length < frame.byteLength; length += 1) decoded(() => unpackOp(frame.subarray(0, length)));
     expect(() => packOp({}, new Uint8Array(WIRE_LIMITS.maxMessageBytes))).toThrow(/limit is/);
   });
+});
+
+test('the cheap proof of a commit says yes only where the schema would return the very same, and says it of every sample', () => {
+  for (const sample of samplesOf('commit')) expect(isPlainCommit({ principal: 'ann', ...(sample as object) })).toBe(true);
+  let proved = 0;
+  for (const sample of samplesOf('commit'))
+    fc.assert(
+      fc.property(mutated({ principal: 'ann', ...(sample as object) }), (message) => {
+        const raw = JSON.parse(JSON.stringify(message)) as Record<string, unknown>;
+        if (!isPlainCommit(raw)) return;
+        proved += 1;
+        expect(Commit.parse(raw)).toEqual(raw);
+      }),
+      RUNS,
+    );
+  expect(proved).toBeGreaterThan(500);
 });
