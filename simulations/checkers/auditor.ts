@@ -2,7 +2,7 @@
  * A model of a sandbox's life that shares no code with the platform: which event may follow in which state, as the design tells it.
  * It predicts the state after each event; a commit that says otherwise is wrong, or the design has changed without the model.
  */
-import type { Checker, MakeChecker } from './checker.ts';
+import { type Checker, isFollowed, type MakeChecker } from './checker.ts';
 
 /** event → [states it may come in, state it leads to]; `=` stays, `<` goes back to where the step began. */
 const LIFE: Readonly<Record<string, readonly [string, string]>> = {
@@ -28,11 +28,11 @@ const BEGAN_IN: Readonly<Record<string, string>> = { pausing: 'running', resumin
 
 type Life = { state: string; before: string };
 
-export const auditor: MakeChecker = ({ fail }): Checker => {
+export const auditor: MakeChecker = ({ oneIn, fail }): Checker => {
   const lives = new Map<string, Life>();
   return {
     stored: ({ address }, commit) => {
-      if (address.kind !== 'sandbox') return;
+      if (address.kind !== 'sandbox' || !isFollowed(address.id, oneIn)) return;
       if (!commit) return void lives.delete(address.id);
       const life = lives.get(address.id) ?? { state: 'nothing', before: 'nothing' };
       for (const { type } of commit.events) {

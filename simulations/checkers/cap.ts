@@ -2,11 +2,13 @@
 import type { MakeChecker } from './checker.ts';
 
 type Sums = Record<string, number>;
-type Admitted = { readonly edge: string; readonly need: Sums };
+type Limits = Readonly<Record<string, number | null>>;
 
 export const capChecker: MakeChecker = ({ cluster, fail }) => {
   const nodes = new Map<string, Sums>();
-  const admitted = new Map<string, Admitted>();
+  const admitted = new Map<string, Sums>();
+  /** One per spec: its sandboxes share it. */
+  const needs = new WeakMap<object, Sums>();
   const add = (edge: string, need: Sums, sign: 1 | -1): Sums => {
     const sums = nodes.get(edge) ?? {};
     nodes.set(edge, sums);
@@ -18,10 +20,9 @@ export const capChecker: MakeChecker = ({ cluster, fail }) => {
       if (address.kind !== 'sandbox' || !commit) return;
       for (const event of commit.events) {
         if (event.type === 'SandboxAdmitted') {
-          const { memoryMiB, cpuMillis, pids, diskMiB } = (event['spec'] as { limits: Record<string, number | null> }).limits;
-          const need = { sandboxes: 1, memoryMiB: memoryMiB ?? 0, cpuMillis: cpuMillis ?? 0, pids: pids ?? 0, diskMiB: diskMiB ?? 0 };
+          const need = needOf(needs, (event['spec'] as { limits: Limits }).limits);
           const edge = event['edge'] as string;
-          admitted.set(address.id, { edge, need });
+          admitted.set(address.id, need);
           const sums = add(edge, need, 1);
           const capacity = cluster().o.capacity as unknown as Sums;
           for (const dimension in need)
@@ -30,9 +31,21 @@ export const capChecker: MakeChecker = ({ cluster, fail }) => {
         } else if (event.type === 'SandboxStopped' || event.type === 'SandboxFailed') {
           const held = admitted.get(address.id);
           admitted.delete(address.id);
-          if (held) add(held.edge, held.need, -1);
+          if (held) add(address.home, held, -1);
         }
       }
     },
   };
+};
+
+const needOf = (known: WeakMap<object, Sums>, limits: Limits): Sums => {
+  const need = known.get(limits) ?? {
+    sandboxes: 1,
+    memoryMiB: limits['memoryMiB'] ?? 0,
+    cpuMillis: limits['cpuMillis'] ?? 0,
+    pids: limits['pids'] ?? 0,
+    diskMiB: limits['diskMiB'] ?? 0,
+  };
+  known.set(limits, need);
+  return need;
 };

@@ -2,11 +2,11 @@
  * INV-EFFECT: what the log says was done was done, and was seen to be done once. A sandbox that started has had that very
  * process; none is launched again once it was seen to run, or after it has ended; none outlives its end.
  */
-import type { Checker, MakeChecker } from './checker.ts';
+import { type Checker, isFollowed, type MakeChecker } from './checker.ts';
 
 type Seen = { pids: number[]; alive: boolean; started: boolean; ended: boolean };
 
-export const effectChecker: MakeChecker = ({ fail }): Checker => {
+export const effectChecker: MakeChecker = ({ oneIn, fail }): Checker => {
   const sandboxes = new Map<string, Seen>();
   const of = (id: string): Seen => {
     let seen = sandboxes.get(id);
@@ -18,6 +18,7 @@ export const effectChecker: MakeChecker = ({ fail }): Checker => {
   };
   return {
     born: (machine, { id, pid }) => {
+      if (!isFollowed(id, oneIn)) return;
       const seen = of(id);
       if (seen.ended) fail('INV-EFFECT', `${id} was launched on ${machine.name} after it had ended`);
       if (seen.started) fail('INV-EFFECT', `${id} was launched on ${machine.name} again after it had been seen to run`);
@@ -25,12 +26,13 @@ export const effectChecker: MakeChecker = ({ fail }): Checker => {
       seen.alive = true;
     },
     gone: (_, { id }) => {
+      if (!isFollowed(id, oneIn)) return;
       const seen = of(id);
       seen.alive = false;
       if (seen.ended) sandboxes.delete(id);
     },
     stored: ({ address }, commit) => {
-      if (address.kind !== 'sandbox' || !commit) return;
+      if (address.kind !== 'sandbox' || !commit || !isFollowed(address.id, oneIn)) return;
       for (const event of commit.events) {
         const seen = of(address.id);
         if (event.type === 'SandboxStarted') {

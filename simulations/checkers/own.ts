@@ -3,9 +3,9 @@
  * Edge that lives while it is declared lost has fenced itself before.
  */
 import type { EdgeEvent } from '#bus/edge/schema.ts';
-import type { Checker, MakeChecker } from './checker.ts';
+import { type Checker, isFollowed, type MakeChecker } from './checker.ts';
 
-export const ownChecker: MakeChecker = ({ cluster, fail }): Checker => {
+export const ownChecker: MakeChecker = ({ cluster, oneIn, fail }): Checker => {
   const homes = new Map<string, string>();
   const generations = new Map<string, number>();
   const lost = (edge: string, generation: number): void => {
@@ -17,6 +17,7 @@ export const ownChecker: MakeChecker = ({ cluster, fail }): Checker => {
   };
   return {
     born: (machine, { id, epoch, obeyed }) => {
+      if (!isFollowed(id, oneIn)) return;
       const home = homes.get(id);
       if (home !== undefined) fail('INV-OWN', `${id} was launched on ${machine.name} while a process of it lives on ${home}`);
       if (epoch !== obeyed) fail('INV-OWN', `${id} was launched under epoch ${epoch}, the node obeyed ${obeyed}`);

@@ -6,18 +6,26 @@ import type { CommandEnvelope } from '#bus/envelope.ts';
 import { encode } from '#bus/envelope.ts';
 import { type WireError, wireError } from '#bus/errors.ts';
 import { bodyHashOf, type ClientKey, messageIdOf, type ProjectName, parseSandboxId, type RequestId, requestIdFor, type SandboxId } from '#bus/ids.ts';
-import type { PlaceSandboxes, RequestState } from '#bus/request/schema.ts';
+import { WIRE_LIMITS } from '#bus/limits.ts';
+import type { GroupMode } from '#bus/request/group.ts';
+import type { RequestBusCommand, RequestState } from '#bus/request/schema.ts';
 import type { SandboxBusCommand } from '#bus/sandbox/commands.ts';
 import type { SandboxSpec } from '#bus/sandbox/spec.ts';
 import type { SandboxState } from '#bus/sandbox/state.ts';
 import { createLaneSubject, edgeCommandSubject, laneOf, requestAddress, sandboxAddress } from '#bus/subjects.ts';
 import { addMs, type DurationMs, type TimestampMs } from '#bus/units.ts';
-import type { z } from 'zod';
 import type { LifecycleReply } from './edge-commands.ts';
 import { HOST_LIMITS } from './limits.ts';
 import type { Process } from './process.ts';
 
-export type Create = { readonly project: ProjectName; readonly key: ClientKey; readonly count: number; readonly spec: SandboxSpec; readonly timeoutMs: number };
+export type Create = {
+  readonly project: ProjectName;
+  readonly key: ClientKey;
+  readonly count: number;
+  readonly spec: SandboxSpec;
+  readonly timeoutMs: number;
+  readonly mode?: GroupMode;
+};
 export type Lifecycle = { readonly project: ProjectName; readonly id: SandboxId; readonly command: SandboxBusCommand; readonly key: string };
 export type ApiAnswer<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: WireError };
 export type Decided = { readonly decision: 'accepted' | 'ignored' | 'pending' };
@@ -41,23 +49,13 @@ export class SimApiserver {
     this.process.kill();
   }
 
-  create({ project, key, count, spec, timeoutMs }: Create, done: (answer: ApiAnswer<{ requestId: RequestId }>) => void): void {
+  create({ project, key, count, spec, timeoutMs, mode = 'asManyAsFit' }: Create, done: (answer: ApiAnswer<{ requestId: RequestId }>) => void): void {
     const requestId = requestIdFor(project, key, this.#shardCount);
-    const bodyHash = bodyHashOf({ count, spec });
+    const bodyHash = bodyHashOf({ count, spec, mode });
     const at = this.process.clock.now();
     const deadlineAt = addMs(at, timeoutMs as DurationMs);
-    const data: z.infer<typeof PlaceSandboxes> = {
-      type: 'PlaceSandboxes',
-      project,
-      key,
-      requestId,
-      bodyHash,
-      count,
-      spec,
-      forkedFrom: null,
-      deadlineAt,
-      chunkOf: null,
-    };
+    const asked = { project, key, requestId, bodyHash, count, spec, forkedFrom: null, deadlineAt };
+    const data: RequestBusCommand = isGroup({ count, mode }) ? { type: 'PlaceGroup', mode, ...asked } : { type: 'PlaceSandboxes', chunkOf: null, ...asked };
     const id = messageIdOf(project, requestId, 'place', bodyHash);
     const envelope: CommandEnvelope = { v: 1, id, at, project, principal: `tenant/${project}`, correlationId: requestId, deadlineAt, data };
     this.#store(createLaneSubject(laneOf(project, this.#laneCount)), envelope, 1, (error) =>
@@ -120,3 +118,7 @@ export class SimApiserver {
     });
   }
 }
+
+/** What does not fit into one message, or has to be decided as a whole. */
+const isGroup = ({ count, mode }: { readonly count: number; readonly mode: GroupMode }): boolean =>
+  count > WIRE_LIMITS.maxCreatesPerMessage || mode === 'allOrNothing';

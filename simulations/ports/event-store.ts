@@ -2,8 +2,8 @@
  * The server's side of the event log: what a stream takes, refuses, recognises and forgets. No promise, no delay; time comes in.
  *
  * `exact` keeps bytes and every message, as a server does: what does not survive JSON shows. `lean` keeps the newest commit of
- * each actor as the very object that was appended, so that 380,000 of them fit; it cannot be tailed. Both answer alike
- * (`event-store.prop.spec.ts`).
+ * each actor as the very object that was appended, so that 380,000 of them fit; it cannot be tailed and measures no sizes. Otherwise
+ * both answer alike (`event-store.prop.spec.ts`).
  */
 import type { Commit } from '#bus/envelope.ts';
 import { type WireError, wireError } from '#bus/errors.ts';
@@ -63,8 +63,7 @@ export class EventStore {
 
   append(nowMs: number, { address, commit, expectedSequence, messageId }: AppendRequest): AppendOutcome {
     const exact = this.#o.keeping === 'exact';
-    // Lean: a sandbox's commit is bounded by its spec; a request's grows with its items.
-    const bytes = exact || address.kind !== 'sandbox' ? Buffer.from(JSON.stringify(commit), 'utf8') : null;
+    const bytes = exact ? Buffer.from(JSON.stringify(commit), 'utf8') : null;
     const refused = bytes && this.#tooLarge(address, bytes.byteLength + headerBytes(commitHeaders(messageId, expectedSequence)));
     if (refused) return refused;
     return this.#write(nowMs, address, exact ? bytes : commit, commit, expectedSequence, messageId, Number.POSITIVE_INFINITY, false);

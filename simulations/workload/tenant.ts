@@ -5,7 +5,9 @@
 import type { EdgeState } from '#bus/edge/schema.ts';
 import type { Commit } from '#bus/envelope.ts';
 import type { WireError } from '#bus/errors.ts';
-import { type ClientKey, type EdgeName, type ProjectName, parseSandboxId, type RequestId, type SandboxId } from '#bus/ids.ts';
+import { chunkIdFor, type ClientKey, type EdgeName, type ProjectName, parseSandboxId, type RequestId, type SandboxId } from '#bus/ids.ts';
+import { WIRE_LIMITS } from '#bus/limits.ts';
+import { chunkCount, type GroupMode } from '#bus/request/group.ts';
 import type { RequestState } from '#bus/request/schema.ts';
 import type { SandboxSpec } from '#bus/sandbox/spec.ts';
 import type { SandboxState } from '#bus/sandbox/state.ts';
@@ -26,15 +28,26 @@ export type GroupPlan = {
   /** What is asked of a running one meanwhile, by index. */
   readonly asks: (index: number) => readonly { readonly afterMs: number; readonly command: SandboxBusCommand }[];
   readonly endBy: 'StopSandbox' | 'DeleteSandbox';
+  readonly mode?: GroupMode;
 };
 type ItemState = 'waiting' | 'running' | 'ending' | 'ended' | 'refused';
 type Item = { sandboxId: SandboxId | null; state: ItemState; generation: number };
-type Group = { readonly plan: GroupPlan; readonly askedAtMs: number; requestId: RequestId | null; version: number; readonly items: Item[]; left: number };
+type Group = {
+  readonly plan: GroupPlan;
+  readonly askedAtMs: number;
+  requestId: RequestId | null;
+  readonly versions: Map<string, number>;
+  readonly items: Item[];
+  left: number;
+};
 
 export type TenantEvents = {
   readonly running?: (latencyMs: number) => void;
   readonly ended?: (state: 'ended' | 'refused' | 'lost', error: WireError | null) => void;
 };
+
+/** `looksAgain`: asks for what it may have missed; off where nothing can be missed and there are hundreds of thousands to ask for. */
+export type TenantOptions = { readonly looksAgain?: boolean };
 
 export class Tenant {
   readonly project: ProjectName;
@@ -46,7 +59,7 @@ export class Tenant {
   readonly #lost = new Map<EdgeName, number>();
   #finishing = false;
 
-  constructor(cluster: Cluster, process: Process, project: ProjectName, events: TenantEvents = {}) {
+  constructor(cluster: Cluster, process: Process, project: ProjectName, events: TenantEvents = {}, options: TenantOptions = {}) {
     this.#cluster = cluster;
     this.process = process;
     this.project = project;
@@ -54,7 +67,7 @@ export class Tenant {
     const hear = (news: { address: ActorAddress; commit: Commit }) => this.#hear(news);
     process.bus.subscribe(`out.${project}`, process.link, hear);
     process.bus.subscribe('out.system', process.link, hear);
-    process.every(TENANT_LIMITS.lookAgainMs, 'tenant looks', () => this.#lookAgain());
+    if (options.looksAgain ?? true) process.every(TENANT_LIMITS.lookAgainMs, 'tenant looks', () => this.#lookAgain());
   }
 
   /** Items of which the end is not known yet. */
@@ -67,7 +80,7 @@ export class Tenant {
   create(plan: GroupPlan): void {
     if (this.#finishing) return;
     const items = Array.from({ length: plan.count }, (): Item => ({ sandboxId: null, state: 'waiting', generation: 0 }));
-    const group: Group = { plan, askedAtMs: this.process.clock.monotonicMs(), requestId: null, version: 0, items, left: plan.count };
+    const group: Group = { plan, askedAtMs: this.process.clock.monotonicMs(), requestId: null, versions: new Map(), items, left: plan.count };
     this.#groups.set(plan.key, group);
     this.#ask(group);
   }
@@ -105,12 +118,14 @@ export class Tenant {
     else if (address.kind === 'edge') this.#heardEdge(commit.state as unknown as EdgeState);
   }
 
-  #heardRequest({ id, key, items }: RequestState, version: number): void {
+  #heardRequest({ id, key, items, chunkOf }: RequestState, version: number): void {
     const group = this.#groups.get(key);
-    if (!group || version <= group.version) return;
-    group.version = version;
-    group.requestId = id;
-    for (const [index, { sandboxId, error }] of items.entries()) {
+    if (!group || version <= (group.versions.get(id) ?? 0)) return;
+    group.versions.set(id, version);
+    if (!chunkOf) group.requestId = id;
+    const first = chunkOf?.first ?? 0;
+    for (const [offset, { sandboxId, error }] of items.entries()) {
+      const index = first + offset;
       this.#extend(group, index);
       const item = group.items[index];
       if (!item) continue;
@@ -186,11 +201,12 @@ export class Tenant {
   #lookAgain(): void {
     for (const group of this.#groups.values()) {
       if (group.left === 0 || !group.requestId) continue;
-      const { requestId } = group;
-      this.#call<RequestState>(
-        (api, answer) => api.request(this.project, requestId, answer),
-        (answer) => (answer?.ok ? this.#heardRequest(answer.value, group.version + 1) : undefined),
-      );
+      for (const requestId of group.versions.size > 0 ? group.versions.keys() : [group.requestId])
+        this.#call<RequestState>(
+          (api, answer) => api.request(this.project, requestId as RequestId, answer),
+          (answer) => (answer?.ok ? this.#heardRequest(answer.value, (group.versions.get(requestId) ?? 0) + 1) : undefined),
+        );
+      this.#lookForChunks(group);
       for (const { sandboxId, state } of group.items) {
         if (!sandboxId || state === 'ended' || state === 'refused') continue;
         this.#call<SandboxState>(
@@ -198,6 +214,19 @@ export class Tenant {
           (answer) => (answer?.ok ? this.#heardSandbox(answer.value) : undefined),
         );
       }
+    }
+  }
+
+  /** Chunks of a group that were never heard of. */
+  #lookForChunks({ requestId, plan, versions }: Group): void {
+    if (!requestId || plan.count <= WIRE_LIMITS.maxCreatesPerMessage) return;
+    for (let chunk = 0; chunk < chunkCount(plan.count); chunk += 1) {
+      const id = chunkIdFor(requestId, chunk, this.#cluster.o.shards);
+      if (versions.has(id)) continue;
+      this.#call<RequestState>(
+        (api, answer) => api.request(this.project, id, answer),
+        (answer) => (answer?.ok ? this.#heardRequest(answer.value, 1) : undefined),
+      );
     }
   }
 

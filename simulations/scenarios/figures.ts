@@ -1,0 +1,104 @@
+/** What a run measures over virtual time, in bounded memory: one row per tick, histograms by powers of √2. */
+import type { Capacity } from '#bus/edge/schema.ts';
+import type { Observer } from '../hosts/observer.ts';
+import type { Run } from './run.ts';
+
+export type Row = {
+  readonly atMs: number;
+  readonly live: number;
+  readonly maxOverMean: number;
+  readonly queued: number;
+  readonly refused: number;
+  readonly startedPerS: number;
+  readonly latencyP50Ms: number;
+  readonly latencyP99Ms: number;
+};
+
+/** Counts of values in classes that are √2 apart: any quantile within 20 %, whatever there are. */
+export class Histogram {
+  readonly #counts = new Map<number, number>();
+  #total = 0;
+
+  get total(): number {
+    return this.#total;
+  }
+
+  add(value: number): void {
+    const at = value < 1 ? 0 : Math.ceil(Math.log2(value) * 2);
+    this.#counts.set(at, (this.#counts.get(at) ?? 0) + 1);
+    this.#total += 1;
+  }
+
+  quantile(q: number): number {
+    let left = q * this.#total;
+    for (const at of [...this.#counts.keys()].sort((a, b) => a - b)) {
+      left -= this.#counts.get(at) ?? 0;
+      if (left <= 0) return 2 ** (at / 2);
+    }
+    return 0;
+  }
+}
+
+export class Figures {
+  readonly rows: Row[] = [];
+  readonly latencies = new Histogram();
+  #recent = new Histogram();
+  readonly refusals = new Map<string, number>();
+  readonly failures = new Map<string, number>();
+  started = 0;
+  ended = 0;
+  lost = 0;
+  peakLive = 0;
+  #refused = 0;
+  #startedBefore = 0;
+
+  readonly observer: Partial<Observer> = {
+    refused: (_, { code }) => {
+      this.#refused += 1;
+      count(this.refusals, code);
+    },
+  };
+
+  running(latencyMs: number): void {
+    this.started += 1;
+    this.latencies.add(latencyMs);
+    this.#recent.add(latencyMs);
+  }
+
+  over(state: 'ended' | 'refused' | 'lost', code: string | undefined): void {
+    if (state === 'lost') this.lost += 1;
+    else this.ended += 1;
+    if (code) count(this.failures, code);
+  }
+
+  /** One row, of everything since the one before. */
+  tick({ cluster, nowMs }: Run): void {
+    const live = cluster.nodes.reduce((sum, { process, edge }) => sum + (process.alive ? edge.liveCount : 0), 0);
+    this.peakLive = Math.max(this.peakLive, live);
+    const spanMs = nowMs - (this.rows.at(-1)?.atMs ?? 0);
+    this.rows.push({
+      atMs: nowMs,
+      live,
+      maxOverMean: maxOverMeanOf(cluster),
+      queued: cluster.ground.commands.store.size,
+      refused: this.#refused,
+      startedPerS: spanMs > 0 ? ((this.started - this.#startedBefore) * 1_000) / spanMs : 0,
+      latencyP50Ms: this.#recent.quantile(0.5),
+      latencyP99Ms: this.#recent.quantile(0.99),
+    });
+    this.#recent = new Histogram();
+    this.#startedBefore = this.started;
+  }
+}
+
+/** Load of the fullest node ÷ mean load. A node's load is its fullest dimension, as placement sees it. */
+export const maxOverMeanOf = ({ nodes, o: { capacity } }: Run['cluster']): number => {
+  const loads = nodes.filter(({ process }) => process.alive).map(({ edge }) => loadOf(edge.admission.used(), capacity));
+  const sum = loads.reduce((total, load) => total + load, 0);
+  return sum === 0 ? 1 : (Math.max(...loads) * loads.length) / sum;
+};
+
+const loadOf = (used: Capacity, capacity: Capacity): number =>
+  Math.max(...(['sandboxes', 'memoryMiB', 'cpuMillis', 'pids', 'diskMiB'] as const).map((d) => used[d] / capacity[d]));
+
+const count = (counts: Map<string, number>, code: string): void => void counts.set(code, (counts.get(code) ?? 0) + 1);

@@ -1,0 +1,117 @@
+/**
+ * What all large scenarios share: a fleet of the paper's size in lean keeping, jobs that arrive and end, faults that a scenario
+ * brings, figures over virtual time, and the two phases. Checkers follow one actor in sixteen.
+ */
+import type { ClientKey, ProjectName } from '#bus/ids.ts';
+import type { Parts } from '../hosts/parts.ts';
+import { Process } from '../hosts/process.ts';
+import { TRUE_TIME } from '../kernel/clock.ts';
+import { Random } from '../kernel/random.ts';
+import type { Trace } from '../kernel/trace.ts';
+import { GOOD_LINK } from '../ports/link.ts';
+import { GOOD_MACHINE } from '../ports/machine-quality.ts';
+import { limitsAsked } from '../workload/distributions.ts';
+import { specOf } from '../workload/spec.ts';
+import { Tenant } from '../workload/tenant.ts';
+import { capacityOf, PAPER_NODE } from './capacity.ts';
+import { Figures } from './figures.ts';
+import { guarded, Run, type RunOptions, type RunResult } from './run.ts';
+
+/** One job: so many sandboxes at once, each used for a while. */
+export type Job = { readonly atMs: number; readonly sandboxes: number; readonly useMs: (index: number) => number };
+
+export type LargeOptions = {
+  readonly seed: number;
+  readonly nodes: number;
+  readonly jobs: (random: Random) => Iterable<Job>;
+  /** End of the safety phase. */
+  readonly safetyMs: number;
+  readonly livenessMs: number;
+  readonly projects: number;
+  readonly tickMs: number;
+  /** Brings the scenario's faults; called once everything has started. */
+  readonly during?: (run: Run, tenants: readonly Tenant[], random: Random) => void;
+  /** When faults end, before everything is asked to end. */
+  readonly calm?: (run: Run) => void;
+  readonly parts?: Partial<Parts>;
+  readonly trace?: Trace;
+  readonly cluster?: Partial<RunOptions>;
+  readonly observers?: RunOptions['observers'];
+  readonly say?: (run: Run, figures: Figures) => void;
+};
+export type LargeResult = RunResult & { readonly figures: Figures };
+
+/** Nodes have registered and beaten, placements have heard them. */
+export const WARM_UP_MS = 5_000;
+
+export const large = (o: LargeOptions): LargeResult => {
+  const figures = new Figures();
+  const run = new Run({
+    seed: o.seed,
+    ...(o.trace ? { trace: o.trace } : {}),
+    ...(o.parts ? { parts: o.parts } : {}),
+    tiebreak: 'fifo',
+    keeping: 'lean',
+    duplicateWindowMs: 20_000,
+    oneIn: 16,
+    nodes: o.nodes,
+    capacity: capacityOf(PAPER_NODE),
+    apiservers: 4,
+    placements: 4,
+    watchers: 2,
+    shards: 8,
+    lanes: 8,
+    viewAgeMs: 0,
+    machineOf: () => ({ ...GOOD_MACHINE, agentEndsLife: false }),
+    ...o.cluster,
+    observers: [figures.observer, ...(o.observers ?? [])],
+  });
+  const random = Random.fromSeed(o.seed).child('large');
+  const result = guarded(run, () => {
+    const { cluster } = run;
+    cluster.start();
+    const look = () => {
+      figures.tick(run);
+      o.say?.(run, figures);
+      return false;
+    };
+    run.until(WARM_UP_MS);
+    const tenants = Array.from({ length: o.projects }, (_, i) => tenantOf(run, figures, `job-${i}`, random.child(`tenant ${i}`)));
+    feed(run, tenants, o.jobs(random.child('jobs')), random.child('plans'));
+    o.during?.(run, tenants, random.child('during'));
+    run.until(o.safetyMs, o.tickMs, look);
+    o.calm?.(run);
+    for (const tenant of tenants) tenant.finish();
+    run.untilQuiet(o.safetyMs + o.livenessMs, () => look() || tenants.every(({ left }) => left === 0));
+    run.check();
+  });
+  return { ...result, figures };
+};
+
+const tenantOf = (run: Run, figures: Figures, project: string, random: Random): Tenant => {
+  const process = new Process(`tenant-${project}`, run.cluster.ground, random, GOOD_LINK, TRUE_TIME);
+  const events = {
+    running: (ms: number) => figures.running(ms),
+    ended: (state: 'ended' | 'refused' | 'lost', error: { readonly code: string } | null) => figures.over(state, error?.code),
+  };
+  return new Tenant(run.cluster, process, project as ProjectName, events, { looksAgain: false });
+};
+
+/** One job is scheduled at a time: a day has thousands. */
+const feed = (run: Run, tenants: readonly Tenant[], jobs: Iterable<Job>, random: Random): void => {
+  const coming = jobs[Symbol.iterator]();
+  let number = 0;
+  const next = () => {
+    const { value: job, done } = coming.next();
+    if (done || !job) return;
+    run.cluster.time.after((job.atMs - run.nowMs) * 1_000, 'job arrives', () => {
+      const tenant = tenants[number % tenants.length];
+      const spec = specOf({ ...limitsAsked(random), totalMs: 86_400_000, idleMs: null });
+      const key = `job-${number}` as ClientKey;
+      number += 1;
+      tenant?.create({ key, count: job.sandboxes, spec, timeoutMs: 300_000, useMs: job.useMs, asks: () => [], endBy: 'DeleteSandbox' });
+      next();
+    });
+  };
+  next();
+};
