@@ -25,7 +25,7 @@ const TRAINING = {
 
 /** Name of a bundle → its source. Benchmarks are found by their file name. */
 export const entryPoints = () => {
-  const entries = { dsec: 'node-runtime/bin/dsec.ts', demo: 'infra/demo/demo.ts', cluster: 'infra/cluster/cli.ts', ...TRAINING };
+  const entries = { dsec: 'node-runtime/bin/dsec.ts', demo: 'infra/demo/demo.ts', sim: 'simulations/sim.ts', cluster: 'infra/cluster/cli.ts', ...TRAINING };
   const perf = join(ROOT, 'test/perf');
   for (const file of existsSync(perf) ? readdirSync(perf).sort() : []) {
     if (file.endsWith('.bench.ts')) entries[`bench/${file.slice(0, -'.bench.ts'.length)}`] = `test/perf/${file}`;

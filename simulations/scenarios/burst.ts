@@ -12,7 +12,7 @@ import { specOf } from '../workload/spec.ts';
 import { Tenant } from '../workload/tenant.ts';
 import { capacityOf, PAPER_NODE } from './capacity.ts';
 import { Figures, maxOverMeanOf } from './figures.ts';
-import { guarded, Run, type RunResult } from './run.ts';
+import { guarded, Run, type RunOptions, type RunResult } from './run.ts';
 
 export type BurstOptions = {
   readonly seed: number;
@@ -25,6 +25,7 @@ export type BurstOptions = {
   readonly perRequest: number;
   readonly parts?: Partial<Parts>;
   readonly trace?: Trace;
+  readonly observers?: RunOptions['observers'];
   readonly say?: (run: Run, figures: Figures) => void;
 };
 export const BURST: BurstOptions = { seed: 1, sandboxes: 32_000, nodes: 160, placements: 4, viewAgeMs: 1_000, jobs: 16, perRequest: 2_000 };
@@ -56,6 +57,7 @@ export const burst = (o: BurstOptions): BurstResult => {
     lanes: 8,
     viewAgeMs: o.viewAgeMs,
     observers: [
+      ...(o.observers ?? []),
       figures.observer,
       {
         stored: (_, commit) => {

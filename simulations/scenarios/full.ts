@@ -5,7 +5,7 @@
 import type { Random } from '../kernel/random.ts';
 import type { Trace } from '../kernel/trace.ts';
 import type { Figures } from './figures.ts';
-import { type Job, type LargeResult, large, WARM_UP_MS } from './large.ts';
+import { type Job, type LargeOptions, type LargeResult, large, WARM_UP_MS } from './large.ts';
 import type { Run } from './run.ts';
 
 export type FullOptions = {
@@ -13,6 +13,7 @@ export type FullOptions = {
   readonly nodes: number;
   readonly sandboxes: number;
   readonly trace?: Trace;
+  readonly observers?: LargeOptions['observers'];
   readonly say?: (run: Run, figures: Figures) => void;
 };
 export const FULL: FullOptions = { seed: 1, nodes: 160, sandboxes: 380_000 };

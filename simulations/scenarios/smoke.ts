@@ -14,7 +14,7 @@ import type { Trace } from '../kernel/trace.ts';
 import { GOOD_LINK } from '../ports/link.ts';
 import { specOf } from '../workload/spec.ts';
 import { type GroupPlan, Tenant } from '../workload/tenant.ts';
-import { guarded, Run, type RunResult } from './run.ts';
+import { guarded, Run, type RunOptions, type RunResult } from './run.ts';
 import { capacityOf } from './capacity.ts';
 
 export const SMOKE = {
@@ -30,6 +30,7 @@ export type SmokeOptions = {
   readonly trace?: Trace;
   readonly swarm?: (drawn: Swarm) => Swarm;
   readonly onRun?: (run: Run) => void;
+  readonly observers?: RunOptions['observers'];
 };
 
 export const smoke = (seed: number, options: SmokeOptions = {}): RunResult => {
@@ -41,6 +42,7 @@ export const smoke = (seed: number, options: SmokeOptions = {}): RunResult => {
     seed,
     ...(options.trace ? { trace: options.trace } : {}),
     ...(options.parts ? { parts: options.parts } : {}),
+    ...(options.observers ? { observers: options.observers } : {}),
     tiebreak: swarm.tiebreak,
     keeping: 'exact',
     nodes: sizes.between(3, 8),

@@ -96,6 +96,12 @@ export class Tenant {
     for (const group of this.#groups.values()) for (const [index, item] of group.items.entries()) if (item.state === 'running') this.#end(group, index);
   }
 
+  /** To every sandbox that runs: what a trainer says to all of a job. */
+  tellAll(command: SandboxBusCommand, key: string): void {
+    for (const { items } of this.#groups.values())
+      for (const { sandboxId, state } of items) if (sandboxId && state === 'running') this.#lifecycle(sandboxId, command, key, () => {});
+  }
+
   #ask(group: Group): void {
     if (group.requestId !== null) return;
     this.#call<{ requestId: RequestId }>(

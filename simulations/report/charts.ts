@@ -1,0 +1,73 @@
+/** Charts of a run over virtual time, as one SVG: what is live, how unevenly, what waits, what is refused, how long a create takes. */
+import * as echarts from 'echarts';
+import type { Row } from '../scenarios/figures.ts';
+
+type Panel = { readonly title: string; readonly unit: string; readonly series: readonly { readonly name: string; readonly of: (row: Row) => number }[] };
+const PANELS: readonly Panel[] = [
+  { title: 'live sandboxes', unit: '', series: [{ name: 'live', of: ({ live }) => live }] },
+  { title: 'load of the fullest node ÷ mean', unit: '×', series: [{ name: 'max/mean', of: ({ maxOverMean }) => maxOverMean }] },
+  { title: 'commands waiting', unit: '', series: [{ name: 'queued', of: ({ queued }) => queued }] },
+  { title: 'refused by admission, in all', unit: '', series: [{ name: 'refused', of: ({ refused }) => refused }] },
+  { title: 'started per second', unit: '/s', series: [{ name: 'started', of: ({ startedPerS }) => startedPerS }] },
+  {
+    title: 'asked → running',
+    unit: 'ms',
+    series: [
+      { name: 'p50', of: ({ latencyP50Ms }) => latencyP50Ms },
+      { name: 'p99', of: ({ latencyP99Ms }) => latencyP99Ms },
+    ],
+  },
+];
+const [WIDTH, PANEL, GAP, LEFT] = [1_000, 150, 60, 90];
+
+export const timeChart = (title: string, rows: readonly Row[]): string => {
+  const top = (i: number) => 60 + i * (PANEL + GAP);
+  const seconds = rows.map(({ atMs }) => atMs / 1_000);
+  return svg(60 + PANELS.length * (PANEL + GAP), {
+    title: [
+      { text: title, left: LEFT, top: 8 },
+      ...PANELS.map((panel, i) => ({ text: panel.title, left: LEFT, top: top(i) - 26, textStyle: { fontSize: 13 } })),
+    ],
+    grid: PANELS.map((_, i) => ({ left: LEFT, right: 30, top: top(i), height: PANEL })),
+    xAxis: PANELS.map((_, i) => ({ gridIndex: i, type: 'value', min: seconds[0] ?? 0, max: seconds.at(-1) ?? 1, axisLabel: { formatter: '{value} s' } })),
+    yAxis: PANELS.map(({ unit }, i) => ({ gridIndex: i, type: 'value', scale: unit === '×', axisLabel: { formatter: `{value}${unit === '×' ? ' ×' : ''}` } })),
+    series: PANELS.flatMap((panel, i) =>
+      panel.series.map(({ name, of }) => ({
+        name,
+        type: 'line',
+        step: 'end',
+        showSymbol: false,
+        xAxisIndex: i,
+        yAxisIndex: i,
+        data: rows.map((row, n) => [seconds[n], round(of(row))]),
+        endLabel: { show: panel.series.length > 1, formatter: '{a}' },
+      })),
+    ),
+  });
+};
+
+/** One line per policy over an axis of settings. */
+export const linesChart = (title: string, axis: string, settings: readonly string[], lines: ReadonlyMap<string, readonly number[]>): string =>
+  svg(460, {
+    title: { text: title, left: LEFT, top: 8 },
+    legend: { top: 40, left: LEFT },
+    grid: { left: LEFT, right: 60, top: 90, bottom: 60 },
+    xAxis: { type: 'category', data: settings, name: axis, nameLocation: 'middle', nameGap: 32 },
+    yAxis: { type: 'log', name: 'fullest node ÷ mean', min: 1 },
+    series: [...lines].map(([name, data]) => ({ name, type: 'line', data: data.map(round) })),
+  });
+
+/** The library's own types leave file extensions out, so this module system does not find them; this is all that is used of it. */
+type Chart = { setOption(option: object): void; renderToSVGString(): string; dispose(): void };
+type Init = (element: null, theme: null, options: object) => Chart;
+const { init } = echarts as unknown as { readonly init: Init };
+
+const svg = (height: number, option: object): string => {
+  const chart = init(null, null, { renderer: 'svg', ssr: true, width: WIDTH, height });
+  chart.setOption({ animation: false, backgroundColor: '#ffffff', ...option });
+  const text = chart.renderToSVGString();
+  chart.dispose();
+  return text;
+};
+
+const round = (n: number): number => Math.round(n * 1_000) / 1_000;

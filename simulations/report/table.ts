@@ -1,0 +1,41 @@
+/** What a person sees of a run: progress while it goes on, a table at its end. */
+import Table from 'cli-table3';
+import type { Figures } from '../scenarios/figures.ts';
+import type { Run, RunResult } from '../scenarios/run.ts';
+
+const PROGRESS_EVERY_MS = 1_000;
+const grouped = (n: number): string => Math.round(n).toLocaleString('en-US');
+
+/** One line to stderr, now and then. */
+export const progressTo = (write: (text: string) => void, clock: () => number): ((run: Run, figures: Figures) => void) => {
+  let saidAt = 0;
+  return ({ nowMs, trace }, figures) => {
+    const now = clock();
+    if (now - saidAt < PROGRESS_EVERY_MS) return;
+    saidAt = now;
+    const row = figures.rows.at(-1);
+    write(`  ${grouped(nowMs / 1_000)} s virtual · ${grouped(trace.steps)} steps · ${grouped(row?.live ?? 0)} live · ${grouped(row?.queued ?? 0)} queued\n`);
+  };
+};
+
+export const summaryOf = (result: RunResult & { readonly figures: Figures }, wallMs: number, rssMib: number): string => {
+  const { figures } = result;
+  const last = figures.rows.at(-1);
+  const table = new Table({ style: { head: [], border: [] } });
+  const counts = (map: ReadonlyMap<string, number>): string => [...map].map(([code, n]) => `${code} ${grouped(n)}`).join(', ') || 'none';
+  table.push(
+    ['seed', result.seed],
+    ['trace hash', result.hash],
+    ['steps', grouped(result.steps)],
+    ['virtual time', `${grouped(result.virtualMs / 1_000)} s`],
+    ['wall time, RSS', `${(wallMs / 1_000).toFixed(1)} s, ${grouped(rssMib)} MiB`],
+    ['live at most', grouped(figures.peakLive)],
+    ['started, ended, lost', `${grouped(figures.started)}, ${grouped(figures.ended)}, ${grouped(figures.lost)}`],
+    ['asked → running', `p50 ${grouped(figures.latencies.quantile(0.5))} ms, p99 ${grouped(figures.latencies.quantile(0.99))} ms`],
+    ['refused by nodes', counts(figures.refusals)],
+    ['ended with', counts(figures.failures)],
+    ['fullest node ÷ mean, at the end', (last?.maxOverMean ?? 1).toFixed(3)],
+    ['invariants', result.violation ? `BROKEN: ${result.violation.message}` : 'hold'],
+  );
+  return table.toString();
+};
