@@ -5,14 +5,14 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import type { EdgeName } from '#bus/ids.ts';
-import { loadConfig, shardsOf } from '#runtime/config.ts';
+import { shardsOf } from '#runtime/config.ts';
 import { cordonNode, drainNode, listNodes, uncordonNode } from '#runtime/nodes/nodes.ts';
-import { asOperator } from '#runtime/nodes/operator.ts';
 import { projectRoot } from '#runtime/project-root.ts';
 import type { FromRole, ToRole } from '#runtime/roles/serve.ts';
 import { connect, type DsecClient, type Sandbox } from '#sdk/mod.ts';
 import { statesOf } from '#test/helpers/chaos/audit.ts';
 import { startTestCluster, type TestCluster } from '#test/helpers/cluster.ts';
+import { createOn, edgeOf, operate as operateOn } from '#test/helpers/nodes.ts';
 
 const LEASE_MS = 5_000;
 const PATIENCE = { timeout: 40_000, interval: 100 };
@@ -30,10 +30,9 @@ afterAll(async () => {
   await host?.close();
 });
 
-const edgeOf = ({ id }: { id: string }): string => id.split('-').slice(3).join('-');
 const signal = (name: string, what: NodeJS.Signals): void => void process.kill(host.cluster.member(name).pid() as number, what);
 const logOf = (member: string): string => readFileSync(join(host.dir, member, 'log'), 'utf8');
-const operate = <T>(work: Parameters<typeof asOperator<T>>[1]): Promise<T> => asOperator(loadConfig({ file: host.cluster.operatorConfig }), work);
+const operate = <T>(work: Parameters<typeof operateOn<T>>[1]): Promise<T> => operateOn(host.cluster, work);
 /** Both Edges are heard, active, and not suspect. */
 const bothWork = (): Promise<void> =>
   vi.waitFor(async () => {
@@ -41,14 +40,7 @@ const bothWork = (): Promise<void> =>
     expect(nodes.map(({ name, status }) => ({ name, status }))).toEqual([ONE, TWO].map((name) => ({ name, status: 'active' })));
     for (const { conditions } of nodes) expect(conditions).not.toContain('silent');
   }, PATIENCE);
-/** A node that was just started again is suspect for a few beats, and gets nothing while there is another. */
-const someOnBoth = (): Promise<readonly Sandbox[]> =>
-  vi.waitFor(async () => {
-    const { sandboxes } = await dsec.runContainers({ image: 'small', memoryLimitMb: 16 }, { count: 8 });
-    if (new Set(sandboxes.map(edgeOf)).size === 2) return sandboxes;
-    await Promise.all(sandboxes.map((one) => one.stop()));
-    throw new Error('all on one node');
-  }, PATIENCE);
+const someOnBoth = async (): Promise<readonly Sandbox[]> => [...(await createOn(host.cluster, dsec, ONE, 4)), ...(await createOn(host.cluster, dsec, TWO, 4))];
 beforeEach(bothWork, PATIENCE.timeout + 5_000);
 
 test('a command for a node that does not answer waits for it', async () => {

@@ -4,6 +4,7 @@
  * Any number may run. Each counts for itself; the Edge's actor takes the first finding, compare-and-set, and ignores the others.
  * Owns no state: what it knows it has heard since it started. Judgement is in `actors/watcher`; here are time and I/O.
  */
+import { randomUUID } from 'node:crypto';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { Beat, type EdgeCommand, type EdgeEvent, type EdgeLostNotice, type EdgeState } from '#bus/edge/schema.ts';
 import { encode } from '#bus/envelope.ts';
@@ -149,7 +150,8 @@ export class Watcher {
   }
 
   async #declare(edge: EdgeName, finding: Extract<EdgeCommand, { type: 'DeclareLost' }>): Promise<void> {
-    const commandId = `${SYSTEM_PROJECT}:${edge}:lost:${finding.generation}`;
+    // Its own id for each watcher: the log takes one finding, and every other is told that it came second.
+    const commandId = `${SYSTEM_PROJECT}:${edge}:lost:${finding.generation}:${randomUUID()}`;
     const meta = { commandId, correlationId: commandId, principal: 'watcher', at: this.#o.clock.now() };
     const result = await this.#driver.submit(edgeAddress(edge), finding, meta);
     const outcome = result.ok ? result.decision : result.error.code;
