@@ -18,7 +18,7 @@ export const bareStream = async (servers: readonly string[], shards: readonly Sh
   const startedAt = performance.now();
   await inFlight(OUTSTANDING, commits, async () => {
     const mine = n++;
-    const address = anAddress(shards[mine % shards.length] as Shard, `sb-bare-${run}-${mine}`, { project: 'bare' as ProjectName });
+    const address = anAddress(shards[mine % shards.length] as Shard, `sb-bare-${run}-${mine}`, { project: 'bare' as ProjectName, kind: 'environment' }); // a kind that nobody folds
     const outcome = await eventLog.append(anAppend(address, 1, 0, 'w', { pad: PAD }));
     if (outcome.outcome !== 'applied') throw new Error(outcome.error.message);
   });
