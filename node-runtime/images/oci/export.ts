@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { mkdir, mkdtemp, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import type { LayerStore } from '#actors/ports/layer-store.ts';
 import { DsecError } from '#bus/errors.ts';
 import type { LayerDigest } from '#bus/ids.ts';
@@ -31,7 +31,8 @@ export type OciExport = {
 export type OciExported = { readonly manifestDigest: string; readonly sizeBytes: number; readonly omitted: readonly string[] };
 
 /** UNPORTABLE_FILE names a path; FILE_EXISTS when the target is there; NO_SPACE, CANCELLED. Leaves nothing when it fails. */
-export const exportOci = async (store: LayerStore, order: OciExport): Promise<OciExported> => {
+export const exportOci = async (store: LayerStore, asked: OciExport): Promise<OciExported> => {
+  const order = { ...asked, target: resolve(asked.target) }; // the tree is packed from another directory
   if (await stat(order.target).catch(() => null)) throw DsecError.of('FILE_EXISTS', `${order.target} is there already; remove it, or export to another path`);
   const aside = `${order.target}.partial`;
   await rm(aside, { recursive: true, force: true });
