@@ -83,7 +83,7 @@ describe('run', () => {
     platform.faults.answer = (name) => (name === 'get' && !answering ? 'silent' : 'answer');
     const child = start('run', '-n', '3', 'debian');
     const ended = endOf(child);
-    await expect.poll(() => platform.count('get')).toBeGreaterThan(0);
+    await expect.poll(() => platform.count('get'), { timeout: 15_000 }).toBeGreaterThan(0);
     child.kill('SIGINT');
     await once(child.stderr as NodeJS.ReadableStream, 'data');
     answering = true;

@@ -45,6 +45,7 @@ export class Projects {
   heard(stored: StoredCommit): void {
     if (stored.commit.version <= this.directory.versionOf(stored.address.project)) return;
     this.#learn(readState('project', stored.commit.state, stored.commit.schema), stored);
+    this.#driver.adopt(stored);
   }
 
   #learn(state: ProjectState, stored: StoredCommit): void {
@@ -52,6 +53,8 @@ export class Projects {
   }
 
   try(project: ProjectName, command: ProjectCommand, by: By = PLATFORM): Promise<CommandResult> {
+    // "It is so already" is said of what the log holds now, not of what this process remembers: another may have changed it.
+    if (by !== PLATFORM) this.#driver.evict(projectAddress(project));
     const commandId = by.commandId ?? `${project}:${command.type}:${randomUUID()}`;
     const meta = { commandId, correlationId: commandId, principal: by.principal, traceparent: by.traceparent, at: this.#clock.now() };
     return this.#driver.submit(projectAddress(project), command, meta);
