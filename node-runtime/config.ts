@@ -60,6 +60,13 @@ export const Config = z.strictObject({
     .min(100)
     .max(7 * 24 * 3_600_000)
     .default(EXEC_LIMITS.outputRetentionMs),
+  /** Where /healthz, /readyz and /metrics are answered: host:port, port 0 for any free one; `off`: nowhere. `dsec up` gives the Edge the next port. The real one is in `<runDir>/<roles>.ops`. */
+  opsListen: z
+    .string()
+    .regex(/^(off|.+:\d{1,5})$/, 'host:port, or off')
+    .default('127.0.0.1:0'),
+  /** Where spans go: an OTLP/HTTP collector's base address, a file of JSON lines, or, with neither, nowhere: then there are none. */
+  traces: z.strictObject({ endpoint: z.url({ protocol: /^https?$/ }).optional(), file: z.string().min(1).optional() }).default({}),
   logLevel: z.enum(LOG_LEVELS).default('info'),
   /** What this node is and has, for sandboxes that require it: `{"gpu": "a100"}`. */
   nodeLabels: Labels.default({}),
@@ -97,8 +104,10 @@ const ENVIRONMENT: Readonly<Record<string, keyof Config>> = {
 export const loadConfig = (options: { file?: string | undefined; env?: NodeJS.ProcessEnv; flags?: Partial<ConfigInput> }): Config => {
   const fromFile = options.file ? readConfigFile(options.file) : {};
   const fromEnv = Object.fromEntries(Object.entries(ENVIRONMENT).flatMap(([name, field]) => (options.env?.[name] ? [[field, options.env[name]]] : [])));
+  const endpoint = options.env?.OTEL_EXPORTER_OTLP_ENDPOINT;
+  const traces = endpoint ? { traces: { ...(fromFile.traces as object | undefined), endpoint } } : {};
   const flags = Object.fromEntries(Object.entries(options.flags ?? {}).filter(([, value]) => value !== undefined));
-  const parsed = Config.safeParse({ ...fromFile, ...fromEnv, ...flags });
+  const parsed = Config.safeParse({ ...fromFile, ...fromEnv, ...traces, ...flags });
   if (!parsed.success) {
     const what = parsed.error.issues.map((i) => `${i.path.map(String).join('.') || 'configuration'}: ${i.message}`).join('; ');
     throw DsecError.of('INVALID_ARGUMENT', `configuration${options.file ? ` ${options.file}` : ''}: ${what}`);

@@ -118,6 +118,11 @@ export class LauncherClient {
     return !this.#closed;
   }
 
+  /** Requests that are not answered yet. */
+  get waiting(): number {
+    return this.#pending.size;
+  }
+
   /** Idempotent: each digest is mounted once. `devices`: the data files that it stands on. LAYER_NOT_FOUND when a file is not there. */
   async mountImage(digest: string, path: string, devices: readonly string[] = []): Promise<void> {
     await this.#ask(REQUEST.mountImage, `mount image ${digest}`, [['digest', digest], ['path', path], ...devices.map((device) => ['device', device] as const)]);

@@ -3,13 +3,13 @@ import pino from 'pino';
 
 /** Fields of the canonical line; a caller adds what else it knows. */
 export type LogFields = {
-  readonly outcome?: string;
-  readonly code?: string;
-  readonly durationMs?: number;
-  readonly actorId?: string;
-  readonly version?: number;
-  readonly commandId?: string;
-  readonly traceId?: string;
+  readonly outcome?: string | undefined;
+  readonly code?: string | undefined;
+  readonly durationMs?: number | undefined;
+  readonly actorId?: string | undefined;
+  readonly version?: number | undefined;
+  readonly commandId?: string | undefined;
+  readonly traceId?: string | undefined;
   readonly [field: string]: unknown;
 };
 

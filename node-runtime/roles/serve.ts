@@ -48,6 +48,9 @@ import { ProjectFeed } from './project-feed.ts';
 import { Placement } from './placement/placement.ts';
 import { PLACEMENT_LIMITS } from './placement/limits.ts';
 import { QuotaHolder } from './placement/quota-holder.ts';
+import { Ops } from '../ops/ops.ts';
+import { showCounts, showEdge, showProjection } from '../ops/role-gauges.ts';
+import type { RoleOps } from '../ops/role-ops.ts';
 import { acquire, open, step } from './scope.ts';
 import { Watcher } from './watcher/watcher.ts';
 
@@ -88,8 +91,9 @@ const readSeed = (file: string): string | undefined => {
 
 type Bus = { readonly connection: NatsConnection; readonly jetStream: JetStreamBus };
 
-const openBus = (config: Config, role: ServedRole, log: Log): Effect.Effect<Bus, unknown, Scope.Scope> =>
+const openBus = (config: Config, role: ServedRole, ops: RoleOps): Effect.Effect<Bus, unknown, Scope.Scope> =>
   Effect.gen(function* () {
+    const { log } = ops;
     const connection = yield* acquire(
       () => connectBus({ servers: serversOf(config), credentials: credentialsOf(config, role) }, `dsec-${role}`, log),
       (c) => c.close(),
@@ -100,14 +104,14 @@ const openBus = (config: Config, role: ServedRole, log: Log): Effect.Effect<Bus,
           readFrom: config.replicas > 1 ? 'leader' : 'direct',
           // What a placement had taken when it died goes to another one after this; no client should wait half a minute for it.
           ...(role === 'placement' ? { ackWaitMs: PLACEMENT_LIMITS.ackWaitMs } : {}),
-          report: (line) => log.warn('bus.report', { detail: line }),
+          report: (line) => ops.report(line),
         }),
       (js) => js.close(),
     );
     const { busDuplicateWindowMs: duplicateWindowMs } = config;
     const settings = { shards: shardsOf(config), replicas: config.replicas, ...(duplicateWindowMs === undefined ? {} : { duplicateWindowMs }) };
     yield* step(() => whenBusAnswers(() => jetStream.ensureStreams(settings), log));
-    return { connection, jetStream };
+    return { connection, jetStream: ops.watch(jetStream) };
   });
 
 /** A cluster that has just started, or has just lost a server, elects leaders first; nothing can be asked of it meanwhile. */
@@ -123,9 +127,10 @@ const whenBusAnswers = async (ask: () => Promise<void>, log: Log): Promise<void>
   }
 };
 
-const apiserver = (config: Config, log: Log): Effect.Effect<null, unknown, Scope.Scope> =>
+const apiserver = (config: Config, ops: RoleOps): Effect.Effect<null, unknown, Scope.Scope> =>
   Effect.gen(function* () {
-    const { connection, jetStream } = yield* openBus(config, 'apiserver', log);
+    const { log } = ops;
+    const { connection, jetStream } = yield* openBus(config, 'apiserver', ops);
     const paths = pathsOf(config);
     const shards = shardsOf(config);
     const projection = yield* acquire(
@@ -142,6 +147,7 @@ const apiserver = (config: Config, log: Log): Effect.Effect<null, unknown, Scope
         }),
       (r) => r.close(),
     );
+    showProjection(ops, { shards, eventLog: jetStream.eventLog, asOf: () => projection.asOf() });
     // Lists start where the log is; a file that is built anew from a long log may take longer, and says so by `asOf`.
     yield* step(() => projection.waitFor(runner.startedAt, PROJECTION_START_MS).catch(() => log.warn('projection.behind', {})));
     const { waitingPerProject, waitingPerLane, retryAfterMs, waitingForgottenMs } = APISERVER_LIMITS;
@@ -185,9 +191,10 @@ const apiserver = (config: Config, log: Log): Effect.Effect<null, unknown, Scope
     return null;
   });
 
-const placement = (config: Config, log: Log): Effect.Effect<null, unknown, Scope.Scope> =>
+const placement = (config: Config, ops: RoleOps): Effect.Effect<null, unknown, Scope.Scope> =>
   Effect.gen(function* () {
-    const { connection, jetStream } = yield* openBus(config, 'placement', log);
+    const { log } = ops;
+    const { connection, jetStream } = yield* openBus(config, 'placement', ops);
     const quota = yield* acquire(
       () => new QuotaHolder({ connection, clock: clockWithOffset(config.clockOffsetMs), log, holder: `placement-${randomBytes(6).toString('hex')}` }),
       (q) => q.close(),
@@ -234,9 +241,10 @@ const placement = (config: Config, log: Log): Effect.Effect<null, unknown, Scope
     return null;
   });
 
-const iam = (config: Config, log: Log): Effect.Effect<null, unknown, Scope.Scope> =>
+const iam = (config: Config, ops: RoleOps): Effect.Effect<null, unknown, Scope.Scope> =>
   Effect.gen(function* () {
-    const { connection, jetStream } = yield* openBus(config, 'iam', log);
+    const { log } = ops;
+    const { connection, jetStream } = yield* openBus(config, 'iam', ops);
     const clock = clockWithOffset(config.clockOffsetMs);
     const shards = shardsOf(config);
     const { eventLog } = jetStream;
@@ -314,9 +322,10 @@ const rootOwnerOf = (config: Config): { name: string; publicKey: string } | null
   return key && { name: 'owner', publicKey: key.publicKey };
 };
 
-const oneEdge = (config: Config, log: Log): Effect.Effect<Edge, unknown, Scope.Scope> =>
+const oneEdge = (config: Config, ops: RoleOps): Effect.Effect<Edge, unknown, Scope.Scope> =>
   Effect.gen(function* () {
-    const { connection, jetStream } = yield* openBus(config, 'edge', log);
+    const { log } = ops;
+    const { connection, jetStream } = yield* openBus(config, 'edge', ops);
     const onSuperseded = (message: string) => {
       log.error('edge.superseded', { message });
       process.exit(SUPERSEDED_EXIT);
@@ -325,13 +334,16 @@ const oneEdge = (config: Config, log: Log): Effect.Effect<Edge, unknown, Scope.S
       log.error('edge.lost', { message });
       process.exit(LOST_EXIT);
     };
-    return yield* startEdge({ config, connection, eventLog: jetStream.eventLog, queue: jetStream.commandQueue, log, onSuperseded, onLost });
+    const edge = yield* startEdge({ config, connection, eventLog: jetStream.eventLog, queue: jetStream.commandQueue, log, onSuperseded, onLost });
+    showEdge(ops, () => edge.look());
+    return edge;
   });
 
-const watcher = (config: Config, log: Log): Effect.Effect<null, unknown, Scope.Scope> =>
+const watcher = (config: Config, ops: RoleOps): Effect.Effect<null, unknown, Scope.Scope> =>
   Effect.gen(function* () {
-    const { connection, jetStream } = yield* openBus(config, 'watcher', log);
-    yield* acquire(
+    const { log } = ops;
+    const { connection, jetStream } = yield* openBus(config, 'watcher', ops);
+    const role = yield* acquire(
       () =>
         Watcher.start({
           connection,
@@ -342,15 +354,17 @@ const watcher = (config: Config, log: Log): Effect.Effect<null, unknown, Scope.S
         }),
       (w) => w.close(),
     );
+    showCounts(ops, 'watchedEdges', () => role.counts());
     return null;
   });
 
 /** What the program lends to its roles: they may not know the SDK, the program does. */
 export type Lent = { readonly hands: (connection: NatsConnection) => ClientHands };
 
-const jobs = (config: Config, log: Log, { hands }: Lent): Effect.Effect<null, unknown, Scope.Scope> =>
+const jobs = (config: Config, ops: RoleOps, { hands }: Lent): Effect.Effect<null, unknown, Scope.Scope> =>
   Effect.gen(function* () {
-    const { connection, jetStream } = yield* openBus(config, 'jobs', log);
+    const { log } = ops;
+    const { connection, jetStream } = yield* openBus(config, 'jobs', ops);
     const clock = clockWithOffset(config.clockOffsetMs);
     const authenticate = yield* authenticateOf(config, 'jobs', log, connection, jetStream);
     const role = yield* acquire(
@@ -358,15 +372,16 @@ const jobs = (config: Config, log: Log, { hands }: Lent): Effect.Effect<null, un
       (j) => j.close(),
     );
     role.start();
+    showCounts(ops, 'heldActors', () => role.held());
     return null;
   });
 
 /** With the null backend one process may host a whole fleet. */
-const edge = (config: Config, log: Log): Effect.Effect<Edge, unknown, Scope.Scope> =>
+const edge = (config: Config, ops: RoleOps): Effect.Effect<Pick<Edge, 'drain'>, unknown, Scope.Scope> =>
   Effect.gen(function* () {
-    if (config.backend !== 'null' || config.nullEdges === 1) return yield* oneEdge(config, log);
+    if (config.backend !== 'null' || config.nullEdges === 1) return yield* oneEdge(config, ops);
     const edges: Edge[] = [];
-    for (let n = 0; n < config.nullEdges; n += 1) edges.push(yield* oneEdge({ ...config, edgeName: `${config.edgeName}-${n}` as Config['edgeName'] }, log));
+    for (let n = 0; n < config.nullEdges; n += 1) edges.push(yield* oneEdge({ ...config, edgeName: `${config.edgeName}-${n}` as Config['edgeName'] }, ops));
     return { drain: async (reportLeft) => void (await Promise.all(edges.map((one) => one.drain(reportLeft)))) };
   });
 
@@ -383,13 +398,13 @@ const BUS_RETRY_MS = 500;
 /** How long an apiserver holds back `ready` for its projection. */
 const PROJECTION_START_MS = 30_000;
 
-const program = (role: ServedRole, config: Config, lent: Lent): Effect.Effect<Edge | null, unknown, Scope.Scope> => {
-  const log = createLog(role, config.logLevel);
-  if (role === 'apiserver') return apiserver(config, log);
-  if (role === 'watcher') return watcher(config, log);
-  if (role === 'iam') return iam(config, log);
-  if (role === 'jobs') return jobs(config, log, lent);
-  return role === 'placement' ? placement(config, log) : edge(config, log);
+const program = (role: ServedRole, config: Config, lent: Lent, process: Ops): Effect.Effect<Pick<Edge, 'drain'> | null, unknown, Scope.Scope> => {
+  const ops = process.role(role, createLog(role, config.logLevel));
+  if (role === 'apiserver') return apiserver(config, ops);
+  if (role === 'watcher') return watcher(config, ops);
+  if (role === 'iam') return iam(config, ops);
+  if (role === 'jobs') return jobs(config, ops, lent);
+  return role === 'placement' ? placement(config, ops) : edge(config, ops);
 };
 
 /** Plays the roles until told to end. Resolves with the exit code. */
@@ -397,14 +412,19 @@ export const serve = async (roles: readonly ServedRole[], config: Config, lent: 
   const tell = (message: FromRole) => process.send?.(message);
   const log = createLog(roles.join('+'), config.logLevel);
   const ended = endSignal();
-  const opened: { value: Edge | null; close: () => Promise<void> }[] = [];
+  const opened: { value: Pick<Edge, 'drain'> | null; close: () => Promise<void> }[] = [];
   const pidFile = join(config.runDir, `${roles.join('+')}.pid`);
+  let ops: Ops | undefined;
   try {
-    for (const role of roles) opened.push(await open(program(role, config, lent)));
+    ops = await Ops.open(roles, config, log);
+    for (const role of roles) opened.push(await open(program(role, config, lent, ops)));
     writeFileSync(pidFile, `${process.pid}\n`);
+    ops.serving();
     log.info('role.ready', { commands: COMMANDS_STREAM });
     tell({ type: 'ready' });
-    if ((await ended) === 'drain') {
+    const how = await ended;
+    ops.ending();
+    if (how === 'drain') {
       for (const { value } of opened) await value?.drain((left) => tell({ type: 'draining', left }));
       tell({ type: 'drained' });
     }
@@ -417,6 +437,7 @@ export const serve = async (roles: readonly ServedRole[], config: Config, lent: 
   } finally {
     rmSync(pidFile, { force: true });
     for (const { close } of opened.reverse()) await close();
+    await ops?.close();
     log.info('role.ended', {});
   }
 };

@@ -42,6 +42,9 @@ export class JetStreamApi {
     const filter = config.filter_subject ? `.${config.filter_subject}` : '';
     return this.call(`consumer ${config.name} of ${stream}`, `CONSUMER.CREATE.${stream}.${config.name}${filter}`, { stream_name: stream, config });
   }
+  consumerInfo(stream: string, name: string): Promise<ConsumerInfo> {
+    return this.call(`consumer ${name} of ${stream}`, `CONSUMER.INFO.${stream}.${name}`);
+  }
   /** Also a success when there is none. */
   async deleteConsumer(stream: string, name: string): Promise<void> {
     try {

@@ -9,6 +9,7 @@
  * A process that publishes heavily and tails as well should use two connections: deliveries would wait behind its writes.
  */
 import type { NatsConnection } from '@nats-io/transport-node';
+import { COMMANDS_STREAM } from '#bus/subjects.ts';
 import type { CommandQueue } from '#actors/ports/command-queue.ts';
 import type { EventLog } from '#actors/ports/event-log.ts';
 import { JetStreamApi } from './api.ts';
@@ -47,6 +48,11 @@ export type JetStreamBus = {
   ensureStreams(settings: StreamSettings): Promise<void>;
   /** The check alone, for roles without the right to create streams. */
   checkStreams(settings: StreamSettings): Promise<void>;
+  /** How much waits in the work queue: as a whole, and before one consumer. Rejects when nobody answers. */
+  readonly backlog: {
+    stored(): Promise<number>;
+    of(consumer: string): Promise<{ readonly pending: number; readonly unacknowledged: number }>;
+  };
   /** Ends what is outstanding as `unknown`. Tails and consumers are closed by their owners before; the connection stays open. */
   close(): void;
 };
@@ -68,6 +74,13 @@ export const connectJetStream = (nc: NatsConnection, options: JetStreamOptions =
     },
     ensureStreams: (settings) => ensureStreams(api, settings),
     checkStreams: (settings) => checkStreams(api, settings),
+    backlog: {
+      stored: async () => (await api.streamInfo(COMMANDS_STREAM)).state.messages,
+      of: async (consumer) => {
+        const { num_pending, num_ack_pending } = await api.consumerInfo(COMMANDS_STREAM, consumer);
+        return { pending: num_pending, unacknowledged: num_ack_pending };
+      },
+    },
     close: () => mux.close(),
   };
 };

@@ -37,6 +37,12 @@ export type ControlPlane = {
   readonly control: readonly RoleChild[];
   readonly fleet: readonly RoleChild[];
   connect(project?: string): Promise<DsecClient>;
+  /** Run directories, in the order of the options. */
+  controlDir(n: number): string;
+  fleetDir(n: number): string;
+  /** With one server only: SIGKILL, and the same server again. */
+  killBus(): Promise<void>;
+  restartBus(): Promise<void>;
   close(): Promise<void>;
 };
 
@@ -97,6 +103,10 @@ export const startControlPlane = async (options: ControlPlaneOptions): Promise<C
       config: loadConfig({ flags: settings as Partial<ConfigInput> }),
       control,
       fleet,
+      controlDir: (n) => join(dir, `control-${n}`),
+      fleetDir: (n) => join(dir, `fleet-${n}`),
+      killBus: () => bus.kill(),
+      restartBus: () => bus.restart(),
       connect: (project = PROJECT) => connect({ servers: bus.servers, project }),
       close,
     };
@@ -106,13 +116,16 @@ export const startControlPlane = async (options: ControlPlaneOptions): Promise<C
   }
 };
 
-const startBus = async (replicas: 1 | 3): Promise<{ readonly servers: readonly string[]; stop(): Promise<void> }> => {
+type BusProcess = { readonly servers: readonly string[]; stop(): Promise<void>; kill(): Promise<void>; restart(): Promise<void> };
+
+const startBus = async (replicas: 1 | 3): Promise<BusProcess> => {
   if (replicas === 1) {
     const server = await startNatsServer('max_payload: 1048576');
-    return { servers: [server.url], stop: () => server.stop() };
+    return { servers: [server.url], stop: () => server.stop(), kill: () => server.kill(), restart: () => server.restart() };
   }
   const cluster = await startNatsCluster();
-  return { servers: cluster.urls, stop: () => cluster.stop() };
+  const notHere = () => Promise.reject(new Error('a cluster loses single servers: see startNatsCluster'));
+  return { servers: cluster.urls, stop: () => cluster.stop(), kill: notHere, restart: notHere };
 };
 
 /** Something that the name `small` stands for; nothing of it is ever mounted. */

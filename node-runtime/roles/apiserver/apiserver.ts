@@ -12,6 +12,7 @@ import { encode, invalid } from '#bus/envelope.ts';
 import { DsecError, toWireError } from '#bus/errors.ts';
 import { ProjectName } from '#bus/ids.ts';
 import { API_FILTER, API_QUEUE, apiQueueOf, apiVerbFilter, parseApiSubject, SYSTEM_PROJECT } from '#bus/subjects.ts';
+import { TRACEPARENT_HEADER, traceIdOf } from '#bus/trace-context.ts';
 import { refusalOf } from '#actors/project/authority.ts';
 import type { Log } from '../../log/log.ts';
 import type { Authenticate, Identity } from '../identity.ts';
@@ -76,21 +77,23 @@ const answer = async (serving: Serving, message: Msg): Promise<Uint8Array> => {
   const { log } = serving;
   const startedAt = performance.now();
   const target = parseApiSubject(message.subject);
-  const verb = target?.verb ?? '';
   try {
     const data = await call(serving, message, target);
-    log.debug('api.answered', { verb, durationMs: Math.round((performance.now() - startedAt) * 100) / 100, outcome: 'ok' });
+    log.debug('api.answered', { ...lineOf(message, startedAt), outcome: 'applied' });
     return encode('answer', { ok: true, data } satisfies ApiAnswer);
   } catch (thrown) {
     const error = toWireError(thrown);
-    log.info('api.refused', {
-      verb: verb.slice(0, 64),
-      code: error.code,
-      message: error.message.slice(0, 300),
-      durationMs: Math.round(performance.now() - startedAt),
-    });
+    const { code, outcome } = error;
+    log.info('api.refused', { ...lineOf(message, startedAt), outcome, code, message: error.message.slice(0, 300) });
     return encode('answer', failure(thrown));
   }
+};
+
+/** Verbs that nobody knows are told apart by nobody: a stranger chooses their names. */
+const lineOf = ({ subject, headers }: Msg, startedAt: number) => {
+  const verb = parseApiSubject(subject)?.verb ?? '';
+  const durationMs = Math.round((performance.now() - startedAt) * 100) / 100;
+  return { verb: isApiVerb(verb) ? verb : 'unknown', durationMs, traceId: traceIdOf(headers?.get(TRACEPARENT_HEADER)) };
 };
 
 const call = async ({ verbs, authenticate }: Serving, message: Msg, target: ReturnType<typeof parseApiSubject>): Promise<unknown> => {
@@ -103,7 +106,7 @@ const call = async ({ verbs, authenticate }: Serving, message: Msg, target: Retu
   const refused = refusalOf(VERB_DEMANDS[target.verb], identity, project.data, target.verb);
   if (refused) throw new DsecError(refused);
   const request = parseRequest(target.verb, message.data);
-  const caller: Caller = { ...identity, project: project.data, traceparent: message.headers?.get('traceparent') || undefined };
+  const caller: Caller = { ...identity, project: project.data, traceparent: message.headers?.get(TRACEPARENT_HEADER) || undefined };
   const handler = verbs[target.verb] as ((request: unknown, caller: Caller) => Promise<unknown>) | undefined;
   if (!handler) throw DsecError.of('NOT_SUPPORTED', `verb ${target.verb} is not served here`);
   return handler(request, caller);

@@ -6,12 +6,13 @@
  */
 import { DsecError, toWireError } from '#bus/errors.ts';
 import { type ActorAddress, commitSubject } from '#bus/subjects.ts';
+import { traceIdOf } from '#bus/trace-context.ts';
 import type { ActorDefinition, Deadline, Effect } from '#actors/kernel/definition.ts';
 import { ActorHost, type CommandMeta, type CommandResult, type HostInput, type HostOutput } from '#actors/kernel/host.ts';
 import { backoffMs, changesOfWork, deadlineMeta, reportMeta } from '#actors/kernel/work.ts';
 import type { Clock } from '#actors/ports/clock.ts';
 import type { EventLog, StoredCommit } from '#actors/ports/event-log.ts';
-import type { Log } from '../../log/log.ts';
+import type { Log, LogFields } from '../../log/log.ts';
 import { DRIVER_LIMITS } from './limits.ts';
 
 export type EffectContext<S> = { readonly address: ActorAddress; readonly state: S; readonly stored: StoredCommit; readonly signal: AbortSignal };
@@ -67,9 +68,13 @@ export class ActorDriver<S extends object, C extends { readonly type: string }, 
   submit(address: ActorAddress, command: C, meta: CommandMeta, { birth = false } = {}): Promise<CommandResult> {
     if (this.#closed)
       return Promise.resolve({ ok: false, error: toWireError(DsecError.of('EDGE_UNAVAILABLE', 'this process is shutting down; repeat with the same key')) });
+    const startedAtMs = this.#options.clock.monotonicMs();
     return new Promise((resolve) => {
       const token = this.#nextToken++;
-      this.#waiting.set(token, resolve);
+      this.#waiting.set(token, (result) => {
+        this.#sayDecided(address, command, meta, result, startedAtMs);
+        resolve(result);
+      });
       this.#step({ type: 'command', address, command, meta, token, birth });
     });
   }
@@ -141,6 +146,13 @@ export class ActorDriver<S extends object, C extends { readonly type: string }, 
     }
   }
 
+  /** The canonical line of a command; what is measured of decisions is counted from it. */
+  #sayDecided({ kind, id: actorId }: ActorAddress, { type }: C, { commandId, traceparent }: CommandMeta, result: CommandResult, startedAtMs: number): void {
+    const durationMs = this.#options.clock.monotonicMs() - startedAtMs;
+    const said = result.ok ? { outcome: result.decision, version: result.version } : { outcome: result.error.outcome, code: result.error.code };
+    this.#options.log.debug('command.decided', { kind, type, ...said, durationMs, actorId, commandId, traceId: traceIdOf(traceparent) });
+  }
+
   #load(address: ActorAddress, attempt: number): void {
     this.#options.eventLog.last(address).then(
       (stored) => this.#step({ type: 'loaded', address, stored }),
@@ -201,8 +213,7 @@ export class ActorDriver<S extends object, C extends { readonly type: string }, 
       const startedAt = this.#options.clock.monotonicMs();
       try {
         const report = await this.#options.runEffect(effect, { address, state: held.state, stored: held.stored, signal });
-        const durationMs = Math.round((this.#options.clock.monotonicMs() - startedAt) * 100) / 100;
-        this.#options.log.debug('effect.done', { effect: effect.key, actorId: address.id, durationMs, report: report?.type });
+        this.#options.log.debug('effect.done', { ...this.#lineOf(effect, held.stored, startedAt), outcome: 'applied', report: report?.type });
         if (!report || signal.aborted) return;
         const result = await this.submit(address, report, reportMeta(effect, held.stored, this.#options.clock.now()));
         if (result.ok || result.error.retry === 'never' || this.#closed) return;
@@ -210,10 +221,17 @@ export class ActorDriver<S extends object, C extends { readonly type: string }, 
       } catch (thrown) {
         if (signal.aborted) return;
         const error = toWireError(thrown);
-        this.#options.log.warn('effect.failed', { effect: effect.key, actorId: address.id, code: error.code, message: error.message, repetition });
+        const { code, outcome, message } = error;
+        this.#options.log.warn('effect.failed', { ...this.#lineOf(effect, held.stored, startedAt), outcome, code, message, repetition });
       }
       await this.#pause(backoffMs(repetition, DRIVER_LIMITS.effectRetryMinMs, DRIVER_LIMITS.effectRetryMaxMs), signal);
     }
+  }
+
+  #lineOf({ key, type }: F, { commit }: StoredCommit, startedAtMs: number): LogFields {
+    const durationMs = Math.round((this.#options.clock.monotonicMs() - startedAtMs) * 100) / 100;
+    const { actorId, version, commandId, traceparent } = commit;
+    return { effect: key, type, durationMs, actorId, version, commandId, traceId: traceIdOf(traceparent) };
   }
 
   /** One timer per actor, at its nearest deadline. */

@@ -14,6 +14,7 @@ import type { CommandQueue } from '#actors/ports/command-queue.ts';
 import type { EventLog } from '#actors/ports/event-log.ts';
 import { type Config, pathsOf, shardsOf } from '../../config.ts';
 import type { Log } from '../../log/log.ts';
+import type { EdgeLook } from '../../ops/role-gauges.ts';
 import { FORGETTING_LIMITS, startForgetting } from '../forgetting.ts';
 import { startForkSweep } from '../../snapshots/fork-sweep.ts';
 import { layersOfLive } from '../live-layers.ts';
@@ -48,6 +49,8 @@ export type EdgeOptions = {
 export interface Edge {
   /** Ends every sandbox, then the launcher, and gives the name back: what `dsec up` does at Ctrl-C. */
   drain(reportLeft: (count: number) => void): Promise<void>;
+  /** What operators look at. */
+  look(): EdgeLook;
 }
 
 /** Everything that the doors stand before. */
@@ -115,6 +118,15 @@ export const startEdge = (o: EdgeOptions): Effect.Effect<Edge, unknown, Scope.Sc
         await lease.retire();
         await launcher.close(true);
       },
+      look: () => ({
+        edge: edgeName,
+        capacity,
+        used: admission.used(),
+        accepting: accepting(),
+        fenced: lease.fenced,
+        byStatus: sandboxes.countByStatus(),
+        launcherWaiting: launcher.waiting(),
+      }),
     } satisfies Edge;
   });
 

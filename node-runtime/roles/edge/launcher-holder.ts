@@ -9,6 +9,7 @@ export class LauncherHolder {
   readonly #log: Log;
   readonly #onReplaced: (client: LauncherClient) => Promise<void>;
   #current: Promise<LauncherClient> | undefined;
+  #client: LauncherClient | undefined;
   #closed = false;
 
   /** `onReplaced` runs before anybody gets a client of a new launcher: it mounts again what live sandboxes stand on. */
@@ -24,14 +25,21 @@ export class LauncherHolder {
     return this.#current;
   }
 
+  /** Requests that it has not answered yet; null while there is no launcher. */
+  waiting(): number | null {
+    return this.#client?.waiting ?? null;
+  }
+
   async #start(): Promise<LauncherClient> {
     try {
       const client = await ensureLauncher(this.#options);
       client.onClose(() => {
         this.#current = undefined;
+        this.#client = undefined;
         if (!this.#closed) this.#log.warn('launcher.lost', {});
       });
       await this.#onReplaced(client);
+      this.#client = client.open ? client : undefined;
       return client;
     } catch (thrown) {
       this.#current = undefined;

@@ -27,7 +27,7 @@ export type Node = {
   readonly captures?: LayerStore;
   readonly images: Pick<ImageMounts, 'restore' | 'sweep' | 'ready'>;
   readonly backend: NodeBackend;
-  readonly launcher: Pick<LauncherHolder, 'close'>;
+  readonly launcher: Pick<LauncherHolder, 'close' | 'waiting'>;
 };
 
 /** Live sandboxes and the launcher outlive the scope; only this process's hold on them ends with it. */

@@ -15,6 +15,6 @@ export const openNullNode = (config: Config, log: Log): Effect.Effect<Node, unkn
       store: { has: () => true },
       images: { restore: () => {}, sweep: async () => {}, ready: () => [] },
       backend: new NullBackend(),
-      launcher: { close: async () => {} },
+      launcher: { close: async () => {}, waiting: () => 0 },
     };
   });

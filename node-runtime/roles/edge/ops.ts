@@ -13,6 +13,7 @@ import { packOp, unpackOp } from '#bus/op/codec.ts';
 import { isOpName, OPS, type OpName, type OpParsed } from '#bus/op/schema.ts';
 import type { SandboxState, SandboxStatus, StopReason } from '#bus/sandbox/state.ts';
 import { ENDED_STATUSES, EXPIRY_REASONS } from '#bus/sandbox/state.ts';
+import { TRACEPARENT_HEADER, traceIdOf } from '#bus/trace-context.ts';
 import { type ActorAddress, opFilter, parseOpSubject, sandboxAddress } from '#bus/subjects.ts';
 import type { EventLog } from '#actors/ports/event-log.ts';
 import type { Log } from '../../log/log.ts';
@@ -59,7 +60,6 @@ export const serveOps = (options: OpsOptions): { close(): Promise<void> } => {
       }
       inFlight += 1;
       void answer(options, message)
-        .catch(failure)
         .then((frame) => respond(message, frame))
         .finally(() => {
           inFlight -= 1;
@@ -79,8 +79,26 @@ const respond = (message: Msg, frame: Uint8Array): void => {
 
 const failure = (thrown: unknown): Uint8Array => packOp({ ok: false, error: toWireError(thrown) });
 
+/** One canonical line per operation, however it ends. */
 const answer = async (options: OpsOptions, message: Msg): Promise<Uint8Array> => {
   const startedAt = performance.now();
+  const line = () => {
+    const { op = '', sandbox: actorId } = parseOpSubject(message.subject) ?? {};
+    const durationMs = Math.round((performance.now() - startedAt) * 100) / 100;
+    return { op: isOpName(op) ? op : 'unknown', durationMs, actorId, traceId: traceIdOf(message.headers?.get(TRACEPARENT_HEADER)) };
+  };
+  try {
+    const frame = await perform(options, message);
+    options.log.debug('op.answered', { ...line(), outcome: 'applied' });
+    return frame;
+  } catch (thrown) {
+    const { code, outcome } = toWireError(thrown);
+    options.log.debug('op.refused', { ...line(), code, outcome });
+    return failure(thrown);
+  }
+};
+
+const perform = async (options: OpsOptions, message: Msg): Promise<Uint8Array> => {
   const { project, id, op } = parseTarget(message.subject);
   const { meta, body } = unpackOp(message.data);
   const parsed = OPS[op].request.safeParse(meta);
@@ -88,7 +106,6 @@ const answer = async (options: OpsOptions, message: Msg): Promise<Uint8Array> =>
   if (options.fenced()) throw DsecError.of('EDGE_FENCED', `node ${options.edge} cannot renew its lease and refuses operations until it can; try again`);
   const handler = await handlerFor(options, project, id, op, parsed.data as OpParsed<typeof op>);
   const { data, body: answered } = await handler.handle(op, parsed.data as OpParsed<typeof op>, body);
-  options.log.debug('op.answered', { op, actorId: id, durationMs: Math.round((performance.now() - startedAt) * 100) / 100 });
   return packOp({ ok: true, data }, ...answered);
 };
 

@@ -73,6 +73,13 @@ export class Sandboxes {
     return this.#live.size;
   }
 
+  /** Of those that are not over. */
+  countByStatus(): Record<string, number> {
+    const counts: Record<string, number> = {};
+    for (const { status } of this.#live.values()) counts[status] = (counts[status] ?? 0) + 1;
+    return counts;
+  }
+
   isLive(id: string): boolean {
     return this.#live.has(id as SandboxId);
   }

@@ -89,6 +89,11 @@ export class Jobs {
     this.#api = serveApi({ connection, verbs, log, authenticate, service: 'jobs' });
   }
 
+  /** Actors whose work this instance does, by kind. */
+  held(): Record<'job' | 'rollout', number> {
+    return { job: this.#jobs.heldCount, rollout: this.#rollouts.heldCount };
+  }
+
   async close(): Promise<void> {
     clearTimeout(this.#listening);
     await this.#api?.close();

@@ -61,6 +61,11 @@ export class SharedActors<S extends object, C extends { readonly type: string },
     this.#timer = setInterval(() => void this.catchUp(), JOBS_LIMITS.catchUpEveryMs);
   }
 
+  /** Actors whose work is done here. */
+  get heldCount(): number {
+    return this.#held.size;
+  }
+
   close(): void {
     this.#isOpen = false;
     clearInterval(this.#timer);

@@ -218,6 +218,7 @@ export class Placement {
       const item = state?.items[index];
       if (item?.edge && item.attempt === attempt) this.#fleet.noteFailed(item.edge, error, work.now);
     }
+    for (const { error } of report.refused) this.#o.log.debug('placement.refused', { actorId: report.requestId, code: error.code });
     const choices = report.refused.map(({ index }) => this.#otherNode(state, index, work.now));
     await this.#decideAndSend(work, { ...report, choices });
     work.delivery.ack();

@@ -89,8 +89,9 @@ const program = (o: PlatformOptions, progress: (message: string) => void, ending
         }),
       (b) => b.stop(),
     );
-    const configFile = join(config.runDir, 'roles.json');
-    yield* step(async () => writeFileSync(configFile, JSON.stringify({ ...config, clockSkewMs: 0, servers: bus.servers.join(',') }, null, 2), { mode: 0o600 }));
+    const settings = { ...config, clockSkewMs: 0, servers: bus.servers.join(',') };
+    const configFile = yield* step(async () => writeSettings(join(config.runDir, 'roles.json'), settings));
+    const edgeFile = yield* step(async () => writeSettings(join(config.runDir, 'edge.json'), { ...settings, opsListen: portAfter(config.opsListen) }));
     const stderr = yield* acquire(
       () => (o.logFile ? openSync(o.logFile, 'a', 0o600) : ('inherit' as const)),
       (fd) => (typeof fd === 'number' ? closeSync(fd) : undefined),
@@ -107,7 +108,7 @@ const program = (o: PlatformOptions, progress: (message: string) => void, ending
     );
     progress('starting the Edge');
     const edge = yield* acquire(
-      () => RoleChild.start({ ...shared, roles: ['edge'] }),
+      () => RoleChild.start({ ...shared, configFile: edgeFile, roles: ['edge'] }),
       async (child) => {
         if (ending.drain && !(await child.drain((left) => progress(`ending ${left} sandboxes`)))) log.warn('edge.not_drained', {});
         await child.stop();
@@ -115,6 +116,14 @@ const program = (o: PlatformOptions, progress: (message: string) => void, ending
     );
     return { contextFile: paths.context, bus, config, pids: () => ({ bus: bus.pid(), control: control.pid, edge: edge.pid }) };
   });
+
+const writeSettings = (file: string, settings: object): string => {
+  writeFileSync(file, JSON.stringify(settings, null, 2), { mode: 0o600 });
+  return file;
+};
+
+/** Two processes cannot listen on one port: the Edge takes the next one. */
+const portAfter = (listen: string): string => listen.replace(/:([1-9]\d*)$/, (_, port: string) => `:${Number(port) + 1}`);
 
 /** Sockets, tombstones, pid files: nothing in the run directory outlives the platform. Mount points are empty by then. */
 const clearRunDir = async (dir: string): Promise<void> => {

@@ -73,6 +73,16 @@ export class Watcher {
     return watcher;
   }
 
+  /** Nodes by judgement; those that were declared lost are counted apart. */
+  counts(): Record<NodeHealth['health'] | 'lost', number> {
+    const counts = { healthy: 0, suspect: 0, lost: 0 };
+    for (const { name, status } of this.#edges?.all() ?? []) {
+      if (status === 'lost') counts.lost += 1;
+      else if (status === 'active') counts[this.#health.get(name)?.health ?? 'suspect'] += 1;
+    }
+    return counts;
+  }
+
   close(): void {
     clearInterval(this.#ticker);
     for (const timer of this.#notices.values()) clearInterval(timer);
