@@ -10,6 +10,7 @@ import { DsecError } from '#bus/errors.ts';
 import { EdgeName, ProjectName, type Shard } from '#bus/ids.ts';
 import { EXEC_LIMITS } from '#bus/limits.ts';
 import { SPEC_LIMITS } from '#bus/limits.ts';
+import { ADMISSION_LIMITS } from '#actors/edge/limits.ts';
 import { QUOTA_LIMITS } from '#actors/project/limits.ts';
 import { Labels } from '#bus/sandbox/spec.ts';
 import { LOG_LEVELS } from './log/log.ts';
@@ -83,6 +84,8 @@ export const Config = z.strictObject({
    * half of the memory, or none where the host has swap on a disk.
    */
   swapMiB: z.number().int().min(0).max(16_777_216).optional(),
+  /** Real memory that stays free when a paused sandbox goes on, beside what it gave back: with less it is NODE_FULL, and rests on. */
+  resumeFloorMiB: z.number().int().min(0).default(ADMISSION_LIMITS.resumeFloorMiB),
   /** Disk that sandboxes with a disk limit may ask for in all; the default is what is free, times an over-commitment. */
   diskMiB: z.number().int().min(0).optional(),
   /** Disk limit of a sandbox that asks for none. Null: it shares the node's free space. */

@@ -6,12 +6,16 @@
  */
 import { type WireError, wireError } from '#bus/errors.ts';
 import type { EdgeName, SandboxId } from '#bus/ids.ts';
-import { ADMISSION_LIMITS } from './limits.ts';
 
-export type ResumeFacts = { readonly edge: EdgeName; readonly availableMemoryMiB: number };
+/** `floorMiB` stays free for others. */
+export type ResumeFacts = { readonly edge: EdgeName; readonly availableMemoryMiB: number; readonly floorMiB: number };
 
-export const refusalOfResume = (id: SandboxId, givenBackMiB: number | null, { edge, availableMemoryMiB: available }: ResumeFacts): WireError | null => {
-  const needed = (givenBackMiB ?? 0) + ADMISSION_LIMITS.resumeFloorMiB;
+export const refusalOfResume = (
+  id: SandboxId,
+  givenBackMiB: number | null,
+  { edge, availableMemoryMiB: available, floorMiB }: ResumeFacts,
+): WireError | null => {
+  const needed = (givenBackMiB ?? 0) + floorMiB;
   if (available >= needed) return null;
   const message = `node ${edge} has ${available} MiB of memory left, and sandbox ${id} needs ${needed} to go on; it stays paused and whole, stop others or try again later`;
   return wireError('NODE_FULL', message, { details: { dimension: 'availableMemory', free: available, needed } });

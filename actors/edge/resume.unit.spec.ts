@@ -4,8 +4,8 @@ import { sandboxId } from '#test/helpers/sandboxes.ts';
 import { ADMISSION_LIMITS } from './limits.ts';
 import { refusalOfResume } from './resume.ts';
 
-const on = (availableMemoryMiB: number) => ({ edge: 'node-1' as EdgeName, availableMemoryMiB });
 const floor = ADMISSION_LIMITS.resumeFloorMiB;
+const on = (availableMemoryMiB: number) => ({ edge: 'node-1' as EdgeName, availableMemoryMiB, floorMiB: floor });
 
 test('a sandbox goes on while the node has what it gave back, and a reserve', () => {
   expect(refusalOfResume(sandboxId(1), 200, on(200 + floor))).toBeNull();

@@ -3,7 +3,7 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } fr
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { PosixLayerStore } from '#adapters/layers/posix/mod.ts';
-import { type ConfigInput, loadConfig, pathsOf } from '#runtime/config.ts';
+import { type Config, type ConfigInput, loadConfig, pathsOf } from '#runtime/config.ts';
 import { buildLayer } from '#runtime/images/mod.ts';
 import { createLog, type LogLevel } from '#runtime/log/log.ts';
 import { runDirNamed } from '#runtime/run-directory.ts';
@@ -69,8 +69,8 @@ export type TestPlatform = {
   readonly dir: string;
   readonly logFile: string;
   readonly store: PosixLayerStore;
-  /** Ends every process of the platform, lets time pass, and starts it on the same directories; sandboxes go on meanwhile. */
-  restart(meanwhile?: () => Promise<unknown>): Promise<void>;
+  /** Ends every process of the platform, lets time pass, and starts it on the same directories, with other settings if need be; sandboxes go on meanwhile. */
+  restart(meanwhile?: () => Promise<unknown>, overrides?: Partial<ConfigInput>): Promise<void>;
   /** Ends everything and removes every file. */
   close(): Promise<void>;
 };
@@ -89,8 +89,13 @@ export const startTestPlatform = async (
   const store = new PosixLayerStore({ dir: pathsOf(config).layers });
   makeBusyboxRoot(join(dir, 'root'));
   await buildLayer(store, { name: 'small', kind: 'base', source: { type: 'directory', path: join(dir, 'root') } });
-  const start = () =>
-    startPlatform({ config, log: createLog('up', options.logLevel === 'error' ? 'error' : 'warn'), logFile, restartMaxMs: options.restartMaxMs });
+  const start = (changed: Partial<ConfigInput> = {}) =>
+    startPlatform({
+      config: { ...config, ...changed } as Config,
+      log: createLog('up', options.logLevel === 'error' ? 'error' : 'warn'),
+      logFile,
+      restartMaxMs: options.restartMaxMs,
+    });
   let platform = await start();
   return {
     get platform() {
@@ -99,10 +104,10 @@ export const startTestPlatform = async (
     dir,
     logFile,
     store,
-    restart: async (meanwhile = async () => undefined) => {
+    restart: async (meanwhile = async () => undefined, overrides = {}) => {
       await platform.closeKeepingSandboxes();
       await meanwhile();
-      platform = await start();
+      platform = await start(overrides);
     },
     close: async () => {
       await platform.close();

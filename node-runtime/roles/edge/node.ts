@@ -64,7 +64,11 @@ export const openNode = (config: Config, generation: number, clock: Clock, log: 
           snapshots: new Snapshotter(store, clock),
           memory: new PausedMemory({ launcher: () => launcher.get(), swapMiB: () => pauseSwapMiB(config), availableMiB: availableMemoryMiB, log }),
           refusalOfResume: ({ id, memoryGivenBackMiB }) =>
-            refusalOfResume(id, memoryGivenBackMiB, { edge: config.edgeName, availableMemoryMiB: availableMemoryMiB() }),
+            refusalOfResume(id, memoryGivenBackMiB, {
+              edge: config.edgeName,
+              availableMemoryMiB: availableMemoryMiB(),
+              floorMiB: config.resumeFloorMiB,
+            }),
           outputRetentionMs: config.outputRetentionMs,
           clock,
           log,
