@@ -178,7 +178,7 @@ describe.concurrent('is a reason to resume, each on its own', () => {
     const ways = [
       async (i: number) => (await sandbox.exec(['echo', String(i)])).stdout,
       async (i: number) => `${await (await sandbox.fetch(8080, '/')).text()} ${i}`,
-      async (i: number) => (await sandbox.files.write(`/w/${i}`, String(i)), `written ${i}`),
+      (i: number) => sandbox.files.write(`/w/${i}`, String(i)).then(() => `written ${i}`),
       async (i: number) => `${(await sandbox.files.stat('/etc')).type} ${i}`,
     ];
     const answers = await Promise.all(Array.from({ length: 40 }, (_, i) => ways[i % 4]?.(i)));
