@@ -8,7 +8,7 @@
  *     room.cancel()           → nothing was committed
  *
  * A request whose record is found (a redelivery, another placement's) is confirmed before anything of it is forwarded: its
- * lease may have been settled without it. How it is kept: `actors/project/quota.ts`, decision record 0027.
+ * lease may have been settled without it. How it is kept: `actors/project/quota.ts`, decision record 0030.
  */
 import type { WireError } from '#bus/errors.ts';
 import type { ProjectName, RequestId } from '#bus/ids.ts';

@@ -1,8 +1,8 @@
 /**
- * Exits 0 when node_modules holds what package-lock.json names, version by version. `npm ci` would throw everything away and
+ * Exits 0 when node_modules holds what package-lock.json names, version by version, by its own account and in its folders. `npm ci` would throw everything away and
  * compile again, which takes a minute; after `npm install` of one package it is not needed.
  */
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 
 const packagesOf = (file) => JSON.parse(readFileSync(file, 'utf8')).packages;
 
@@ -12,7 +12,7 @@ try {
   const differing = Object.entries(wanted).filter(([path, { version, optional }]) => {
     if (path === '') return false;
     const found = installed[path];
-    return found ? found.version !== version : !optional;
+    return found ? found.version !== version || (!optional && !existsSync(path)) : !optional;
   });
   process.exitCode = differing.length === 0 ? 0 : 1;
 } catch {

@@ -18,6 +18,7 @@ const tool = (name) => join(ROOT, 'node_modules/.bin', name);
 const STATIC_CHECKS = [
   { name: 'lint and format (biome)', command: [tool('biome'), 'check', '--error-on-warnings'] },
   { name: 'types (tsc)', command: [tool('tsc'), '-p', '.'] },
+  { name: 'documents: links and decisions', command: [process.execPath, 'infra/tools/docs.mjs'] },
   { name: 'boundaries (dependency-cruiser)', command: [tool('depcruise'), '--config', '.dependency-cruiser.mjs', ...SOURCES] },
 ];
 
