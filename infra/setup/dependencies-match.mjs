@@ -1,6 +1,6 @@
 /**
- * Exits 0 when node_modules holds what package-lock.json names, version by version, by its own account and in its folders. `npm ci` would throw everything away and
- * compile again, which takes a minute; after `npm install` of one package it is not needed.
+ * Exits 0 when node_modules holds what package-lock.json names, version by version, by its own account and in its folders. `npm ci`
+ * would throw everything away and compile again, which takes a minute; after `npm install` of one package it is not needed.
  */
 import { existsSync, readFileSync } from 'node:fs';
 
