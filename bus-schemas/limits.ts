@@ -102,6 +102,15 @@ export const EXEC_LIMITS = {
   journalEntries: 100_000,
 } as const;
 
+export const RECORD_LIMITS = {
+  /** Output kept of each stream of a recorded command: two of them as base64, with their frame, are a sixth of a message. */
+  outputBytes: 65_536,
+  /** Records of one sandbox, two for each command; beyond it the oldest go. Some thousand steps of an episode, with room. */
+  perSandbox: 16_384,
+  /** As long as the longest life of a sandbox: a record that nobody can need any more goes by itself. */
+  keptMs: 7 * 24 * 3_600_000,
+} as const;
+
 export const FILE_LIMITS = {
   /** One long poll of a stream; the client asks again. */
   longPollMs: 20_000,

@@ -10,6 +10,7 @@
  * | `dsec.cmd.edge.<edge>.<sandbox or _>` | COMMANDS, work queue; `_` is a packed batch |
  * | `dsec.ev.<shard>.<project>.<kind>.<home>.<id>` | EVENTS_<shard>, one message per commit |
  * | `dsec.out.<shard>.<project>.<kind>.<home>.<id>` | republish of stored commits |
+ * | `dsec.exec.<project>.<edge>.<sandbox>` | EXEC, one message per start and end of a recorded command |
  * | `dsec.beat.<edge>` | core, 1 s |
  * | `dsec.lost.<edge>` | core, said by watchers when an Edge was declared lost |
  * | `dsec.iam.<verb>` | core request of a role to IAM, queue group `iam` |
@@ -53,6 +54,12 @@ export const eventsBinding = (shard: Shard) => ({
   subjects: [`dsec.ev.${shard}.>`],
   republish: { src: `dsec.ev.${shard}.>`, dest: `dsec.out.${shard}.>` },
 });
+/** Records of commands, of sandboxes that asked for them. */
+export const EXEC_STREAM = 'EXEC';
+export const EXEC_SUBJECTS = ['dsec.exec.*.*.*'];
+export const execRecordSubject = (project: ProjectName, id: SandboxId): string => `dsec.exec.${project}.${parseSandboxId(id).edge}.${id}`;
+/** What one Edge may record. */
+export const execRecordFilter = (edge: EdgeName): string => `dsec.exec.*.${edge}.*`;
 export const COMMANDS_SUBJECTS = ['dsec.cmd.create.*', 'dsec.cmd.report.*', 'dsec.cmd.edge.*.*'];
 
 /** Reads a commit subject or its republished twin; undefined when it is neither. */

@@ -25,6 +25,8 @@ export type ConnectOptions = ContextOptions & {
   /** Shown in the bus's own list of clients. */
   readonly name?: string | undefined;
 };
+/** What the new sandbox does not take over from the lost one. */
+export type RecoverOptions = Partial<Omit<RunOptions, 'image' | 'backend' | 'workspaces' | 'toolkits'>> & WaitOptions;
 export type ListOptions = {
   /** Every one of these labels with this value. */
   readonly labels?: Readonly<Record<string, string>> | undefined;
@@ -74,6 +76,19 @@ export class DsecClient {
    */
   async runContainers(options: RunOptions, wait: GroupOptions): Promise<Group> {
     return runMany(this.#session, options, wait);
+  }
+
+  /**
+   * Makes a sandbox in the place of one that was lost: from its newest snapshot, else its image, with its settings where the options
+   * say nothing else. Commands with the lost one's keys and bodies are answered from its record, `result.replayed` says so, up to the
+   * first that is not recorded; from then on everything runs. Repeating the call gives the same sandbox. @paper §6.2
+   *
+   * INVALID_STATE while the sandbox lives, SANDBOX_NOT_FOUND. Only sandboxes made with `recordCommands`, or in a job that has it, have a record.
+   */
+  async recover(lostId: string, options: RecoverOptions = {}): Promise<Sandbox> {
+    const recover = this.sandbox(lostId).id;
+    const { timeoutMs, signal, ...own } = options;
+    return runOne(this.#session, { key: `recover/${recover}`, ...own, image: { recover } } as RunOptions, { timeoutMs, signal });
   }
 
   /** SANDBOX_NOT_FOUND when the project has no such sandbox. */

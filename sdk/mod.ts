@@ -1,5 +1,5 @@
 /** The SDK's public surface. Everything else in this folder may change between releases. */
-export { type ConnectOptions, DsecClient, type ListOptions, connect } from './client.ts';
+export { type ConnectOptions, DsecClient, type ListOptions, type RecoverOptions, connect } from './client.ts';
 export { type Context, type Credentials, DEFAULT_CONTEXT_FILE } from './context.ts';
 export { type JobOptions, Jobs } from './trainer/jobs.ts';
 export type { RolloutOrder } from './trainer/start-rollouts.ts';

@@ -21,8 +21,11 @@ const between = (what: string, min: number, max: number) =>
 const seconds = between('seconds', SPEC_LIMITS.lifeMsMin / 1_000, SPEC_LIMITS.lifeMsMax / 1_000);
 
 const RunOptionsSchema = z.strictObject({
-  /** Base layer, by a name of the platform's store or a digest; or a snapshot of the project, with all it stands on. */
-  image: z.union([layer, z.strictObject({ snapshot: SnapshotId, sandbox: SandboxId.optional() })], 'must be an image, by name or digest, or {snapshot: id}'),
+  /** Base layer, by a name of the platform's store or a digest; or a snapshot of the project, with all it stands on; or what is left of a lost sandbox. */
+  image: z.union(
+    [layer, z.strictObject({ snapshot: SnapshotId, sandbox: SandboxId.optional() }), z.strictObject({ recover: SandboxId })],
+    'must be an image, by name or digest, {snapshot: id}, or {recover: id}',
+  ),
   /** Layers above the base, lowest first. */
   workspaces: z.array(layer).max(SPEC_LIMITS.workspaces).optional(),
   /** Layers above the workspaces, lowest first. */
@@ -57,6 +60,8 @@ const RunOptionsSchema = z.strictObject({
   initUser: InitUser.optional(),
   env: Env.optional(),
   labels: Labels.optional(),
+  /** Keyed commands are recorded off the node, so that `recover` can answer them again when the node is lost. */
+  recordCommands: z.boolean().optional(),
   /** Id of the job that it belongs to. */
   job: JobId.optional(),
   hostname: z
@@ -73,7 +78,7 @@ const RunOptionsSchema = z.strictObject({
 });
 /** What `runContainer` takes. Unknown fields are refused, not ignored. */
 export type RunOptions = { [K in keyof z.input<typeof RunOptionsSchema>]: z.input<typeof RunOptionsSchema>[K] | undefined } & {
-  image: string | { readonly snapshot: string; readonly sandbox?: string };
+  image: string | { readonly snapshot: string; readonly sandbox?: string } | { readonly recover: string };
 };
 
 export type Order = { readonly spec: z.input<typeof SandboxRequest>; readonly key: ClientKey | undefined };
@@ -106,6 +111,7 @@ export const orderOf = (options: RunOptions): Order => {
     labels: o.labels,
     require: o.require,
     isolation: o.isolation,
+    recordCommands: o.recordCommands,
     hostname: o.hostname,
   });
   assertSpecFits(spec);

@@ -64,6 +64,8 @@ export const ExecView = z.object({
   oomKills: z.number().int().nonnegative(),
   /** It runs on a terminal: stdout is all that is printed, stdin is what is typed. */
   terminal: z.boolean(),
+  /** Not run here: answered from the record of the lost sandbox that this one was recovered from. */
+  replayed: z.boolean().default(false),
 });
 export type ExecView = z.infer<typeof ExecView>;
 

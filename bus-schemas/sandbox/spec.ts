@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { ImageName, JobId, LayerDigest, SandboxId, SnapshotId } from '../ids.ts';
 import { EXEC_LIMITS, SPEC_LIMITS } from '../limits.ts';
 import { byteLengthOf } from '../op/byte-path.ts';
-import { CpuMillis, DurationMs, MiB } from '../units.ts';
+import { CpuMillis, DurationMs, MiB, TimestampMs } from '../units.ts';
 
 export const Backend = z.enum(['container', 'microvm', 'vm', 'fncall']);
 export type Backend = z.infer<typeof Backend>;
@@ -128,8 +128,11 @@ export type Isolation = z.infer<typeof Isolation>;
 /** What a client sends for each sandbox. Names are resolved by the apiserver. Unknown fields are refused, not ignored. */
 export const SandboxRequest = z.strictObject({
   backend: Backend.default('container'),
-  /** A base layer; or the whole stack of a snapshot of the project; or of a capture of one of its sandboxes that was made for forks. */
-  image: z.union([LayerDigest, ImageName, z.strictObject({ snapshot: SnapshotId, sandbox: SandboxId.optional() })]),
+  /**
+   * A base layer; or the whole stack of a snapshot of the project; or of a capture of one of its sandboxes that was made for forks;
+   * or what is left of a sandbox that has ended: its newest snapshot, its settings, and its recorded commands.
+   */
+  image: z.union([LayerDigest, ImageName, z.strictObject({ snapshot: SnapshotId, sandbox: SandboxId.optional() }), z.strictObject({ recover: SandboxId })]),
   workspaces: z
     .array(z.union([LayerDigest, ImageName]))
     .max(SPEC_LIMITS.workspaces)
@@ -146,6 +149,8 @@ export const SandboxRequest = z.strictObject({
   labels: Labels.default({}),
   /** The job it belongs to: its defaults fill in what is left out here, its deadline bounds the total life. */
   job: JobId.optional(),
+  /** Keyed commands are recorded off the node, so that a sandbox recovered from this one knows their results. */
+  recordCommands: z.boolean().default(false),
   /** Labels that a node must have, `gpu=a100`; what nodes have is in their configuration. */
   require: Labels.default({}),
   isolation: Isolation.default('shared'),
@@ -173,5 +178,14 @@ export const SandboxSpec = z.object({
   isolation: Isolation.default('shared'),
   /** Null: named after the sandbox's own id. */
   hostname: z.string().nullable(),
+  recordCommands: z.boolean().default(false),
+  /**
+   * The lost sandbox whose place it takes, and what it stands on: a snapshot of that, or its image. What had ended before
+   * `begunAt` is in the snapshot.
+   */
+  recoveredFrom: z
+    .object({ sandbox: SandboxId, snapshot: z.object({ id: SnapshotId, begunAt: TimestampMs }).nullable() })
+    .nullable()
+    .default(null),
 });
 export type SandboxSpec = z.infer<typeof SandboxSpec>;

@@ -20,6 +20,7 @@ test('a base is all that must be named; the rest has defaults', () => {
     initUser: 'root',
     env: {},
     labels: {},
+    recordCommands: false,
     require: {},
     isolation: 'shared',
   });

@@ -8,6 +8,7 @@ import { Beat, EdgeCommand } from '../edge/schema.ts';
 import { decodeCommand, decodeCommit } from '../envelope.ts';
 import { WireError, wireError } from '../errors.ts';
 import { JobCommand } from '../job/schema.ts';
+import { CommandRecord } from '../op/command-record.ts';
 import { OpAnswer, type OpName, OPS } from '../op/schema.ts';
 import { type RecordKind, readEvent, readState } from '../records.ts';
 import { ProjectCommand } from '../project/schema.ts';
@@ -19,6 +20,7 @@ import { iamApi, projectCommands, projectEvents, projectState } from './project-
 
 /** How a fixture of a kind is read. The kind is the fixture file's name. */
 export const READERS: Readonly<Record<string, (input: unknown, name: string) => unknown>> = {
+  'command-record': (input) => CommandRecord.parse(input),
   command: (input) => decodeCommand(JSON.stringify(input)),
   commit: (input) => decodeCommit(JSON.stringify(input)),
   beat: (input) => Beat.parse(input),
@@ -278,6 +280,10 @@ const fileEntry = {
 };
 
 export const SAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
+  'command-record': {
+    started: { v: 1, fact: 'started', sandboxId, execId, key: 'step-1', bodyHash: 'b'.repeat(64), at },
+    ended: { v: 1, fact: 'ended', sandboxId, execId, key: 'step-1', bodyHash: 'b'.repeat(64), at, exec, stdout: 'b3V0Cg==', stderr: '' },
+  },
   command: {
     least: { v: 1, id: 'acme:c-1', at, project: 'acme', correlationId: 'c-1', data: { type: 'StopSandbox' } },
     whole: {

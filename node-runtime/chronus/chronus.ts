@@ -9,9 +9,11 @@
  * whichever process dies, the command is started at most once, and a repeated call finds it.
  */
 import { DsecError } from '#bus/errors.ts';
-import { type ExecId, execIdFor, type SandboxId } from '#bus/ids.ts';
+import { type ExecId, execIdFor, type ProjectName, type SandboxId } from '#bus/ids.ts';
 import { EXEC_LIMITS } from '#bus/limits.ts';
 import type { ExecOpName, OpParsed, OpResponse } from '#bus/op/schema.ts';
+import type { SandboxSpec } from '#bus/sandbox/spec.ts';
+import type { CommandRecords } from '#actors/ports/command-records.ts';
 import type { Clock } from '#actors/ports/clock.ts';
 import type { Exit, Progress } from '../aether/wire.ts';
 import { Channel, closedError } from './channel.ts';
@@ -23,6 +25,8 @@ import { CHRONUS_LIMITS } from './limits.ts';
 import { acceptedOf, checkExec, type ExecDefaults, execHash } from './request.ts';
 import { beginningOf, sliceOf } from './outputs.ts';
 import { summaryOf } from './result.ts';
+import { Recorder } from './recorder.ts';
+import { Replay } from './replay.ts';
 import { Retention } from './retention.ts';
 import { Starter } from './starter.ts';
 import { feedStdin, sendSignal } from './control.ts';
@@ -43,6 +47,14 @@ export type ChronusOptions = {
   readonly outputRetentionMs?: number | undefined;
   /** Whether the sandbox's end, once it has come, was the end of its life. */
   readonly isExpired?: () => boolean;
+  /** Commands are recorded off the node, or answered from the record of the sandbox whose place this one takes, or both. */
+  readonly record?: RecordOptions | undefined;
+};
+export type RecordOptions = {
+  readonly project: ProjectName;
+  readonly records: CommandRecords;
+  readonly isRecorded: boolean;
+  readonly origin: SandboxSpec['recoveredFrom'];
 };
 
 /** `data` is the answer's meta, `body` the raw bytes behind it. */
@@ -59,6 +71,8 @@ export class Chronus {
   readonly #starter: Starter;
   readonly #credits: Credits;
   readonly #retention: Retention;
+  readonly #recorder: Recorder | undefined;
+  readonly #replay: Replay | undefined;
   #closed = false;
   #lastOutputActivityMs = 0;
 
@@ -75,6 +89,10 @@ export class Chronus {
     });
     this.#credits = new Credits(this.#channel, options.clock);
     this.#retention = new Retention({ files: this.#files, table: this.#table, clock: options.clock, retentionMs: options.outputRetentionMs });
+    const { record, sandboxId } = options;
+    const [files, table] = [this.#files, this.#table];
+    this.#recorder = record?.isRecorded ? new Recorder({ ...record, sandboxId, files }) : undefined;
+    this.#replay = record?.origin ? new Replay({ ...record, origin: record.origin, files, table }) : undefined;
     this.#starter = new Starter({ table: this.#table, channel: this.#channel, files: this.#files, onExit: (exit) => this.#onExit(exit) });
   }
 
@@ -133,6 +151,7 @@ export class Chronus {
     exec: async (request, body) => {
       checkExec(request, body);
       const deadlineMs = this.#o.clock.monotonicMs() + request.waitMs;
+      await this.#replay?.decide(this.#o.sandboxId, request.key);
       const command = await this.#accept(request, body);
       if (!command.started && !command.ended) {
         this.#starter.ensureStarted(command, request, body, this.#o.defaults);
@@ -187,6 +206,7 @@ export class Chronus {
     if (!known) {
       const command = this.#table.accept(acceptedOf(request, execId, bodyHash, this.#o.clock.now(), this.#o.defaults));
       this.#credits.watch(command);
+      this.#recorder?.started(command);
       return command;
     }
     await this.#freshen(known);
@@ -221,6 +241,7 @@ export class Chronus {
     for (let left = deadlineMs - this.#o.clock.monotonicMs(); !command.ended && left > 0; left = deadlineMs - this.#o.clock.monotonicMs()) {
       await this.#wait(command, 'end', left);
     }
+    await this.#recorder?.ended(command);
     const stdout = beginningOf(this.#files, command, 'stdout');
     const stderr = beginningOf(this.#files, command, 'stderr');
     return { data: { exec: command.view, inline: { stdoutBytes: stdout.byteLength, stderrBytes: stderr.byteLength } }, body: [stdout, stderr] };
@@ -230,6 +251,7 @@ export class Chronus {
     const deadlineMs = this.#o.clock.monotonicMs() + waitMs;
     const hasNews = (): boolean => command.counts(stream).storedBytes > offset || command.complete;
     for (let left = waitMs; !hasNews() && left > 0; left = deadlineMs - this.#o.clock.monotonicMs()) await this.#wait(command, 'change', left);
+    await this.#recorder?.ended(command); // a slice says whether the command has ended
     return sliceOf(this.#files, command, stream, offset, maxBytes);
   }
 
@@ -264,6 +286,7 @@ export class Chronus {
     command.end(exit);
     this.#table.settle(command);
     if (command.complete) this.#onComplete(command);
+    this.#recorder?.ended(command).catch(() => undefined); // whoever is to be told tries again
     this.#o.onActivity();
   }
 

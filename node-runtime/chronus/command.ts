@@ -7,7 +7,7 @@ import type { Exit, Progress, StreamCounts } from '../aether/wire.ts';
 import type { ExecFiles } from './files.ts';
 import type { Accepted, JournalEntry } from './journal.ts';
 import { CHRONUS_LIMITS } from './limits.ts';
-import { endingOf, endingWithoutRecord, viewOf } from './result.ts';
+import { countsOf, endingOf, endingWithoutRecord, viewOf } from './result.ts';
 import type { Ending, Unrecorded } from './result.ts';
 
 /** What a waiter waits for: that it runs, anything new, or the end. */
@@ -45,11 +45,13 @@ export class Command {
     this.fresh = options.fresh;
     this.#started = options.started;
     this.#startedAt = accepted.at;
+    if (accepted.replayed) this.#takeOver(accepted.replayed);
   }
 
   /** An ended command, read back. */
   static ended(entry: JournalEntry, files: ExecFiles): Command {
     const command = new Command(entry.accepted, { started: true, fresh: false });
+    if (command.ended) return command;
     const exit = files.exitOf(entry.accepted.execId);
     if (exit) command.end(exit);
     else command.endWithoutRecord(entry.death?.reason ?? 'infra', entry.death?.at ?? entry.accepted.at, files);
@@ -84,7 +86,8 @@ export class Command {
   }
 
   get view(): ExecView {
-    return viewOf({ execId: this.execId, startedAt: this.#startedAt, terminal: this.accepted.terminal, ...this.#counts }, this.#ending);
+    const { terminal, replayed } = this.accepted;
+    return viewOf({ execId: this.execId, startedAt: this.#startedAt, terminal, replayed: replayed !== undefined, ...this.#counts }, this.#ending);
   }
 
   /** Output in its logs. */
@@ -160,6 +163,14 @@ export class Command {
   /** Sends every waiter away with an error. */
   dismiss(error: Error): void {
     for (const waiter of this.#waiters) waiter.wake(error);
+  }
+
+  /** How it ended where it ran. */
+  #takeOver(exec: ExecView): void {
+    this.#started = true;
+    this.#startedAt = exec.startedAt;
+    this.#counts = { stdout: countsOf(exec.stdout), stderr: countsOf(exec.stderr) };
+    this.#ending = exec;
   }
 
   #wake(event: Until): void {

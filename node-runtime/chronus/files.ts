@@ -1,5 +1,5 @@
 /** The exec directory as Aether fills it: output logs, exit records. Small synchronous calls: the page cache answers in microseconds. */
-import { closeSync, existsSync, openSync, readdirSync, readFileSync, readSync, rmSync, statSync, truncateSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, readSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ExecId } from '#bus/ids.ts';
 import type { OutputStream } from '#bus/op/schema.ts';
@@ -7,6 +7,7 @@ import { parseExitRecord } from '../aether/wire.ts';
 import type { Exit } from '../aether/wire.ts';
 
 const SUFFIX: Record<OutputStream, string> = { stdout: '.out', stderr: '.err' };
+const REPLAY_OVER = 'replay-over';
 const EMPTY = new Uint8Array(0);
 /** Unit of `st_blocks`. */
 const BLOCK_BYTES = 512;
@@ -94,6 +95,22 @@ export class ExecFiles {
   expire(execId: ExecId): void {
     rmSync(join(this.#dir, `${execId}.err`), { force: true });
     truncateSync(join(this.#dir, `${execId}.out`));
+  }
+
+  /** What the record of a lost sandbox says of a command, in the form of one that ran here; an empty exit record has no figures of its own. */
+  writeReplayed(execId: ExecId, output: Record<OutputStream, Uint8Array>): void {
+    const path = (suffix: string): string => join(this.#dir, `${execId}${suffix}`);
+    for (const stream of ['stdout', 'stderr'] as const) writeFileSync(path(SUFFIX[stream]), output[stream], { mode: 0o600 });
+    writeFileSync(path('.exit'), '', { mode: 0o600 });
+  }
+
+  /** Commands run from now on, whatever the record of the lost sandbox says. */
+  endReplay(): void {
+    writeFileSync(join(this.#dir, REPLAY_OVER), '', { mode: 0o600 });
+  }
+
+  get isReplayOver(): boolean {
+    return existsSync(join(this.#dir, REPLAY_OVER));
   }
 
   forget(execId: ExecId): void {

@@ -9,7 +9,7 @@ import { appendFileSync, readFileSync, renameSync, writeFileSync } from 'node:fs
 import { join } from 'node:path';
 import { z } from 'zod';
 import { ClientKey, ExecId } from '#bus/ids.ts';
-import { OnFull } from '#bus/op/schema.ts';
+import { ExecView, OnFull } from '#bus/op/schema.ts';
 import { TimestampMs } from '#bus/units.ts';
 
 const v = z.literal(1);
@@ -26,6 +26,8 @@ const Accepted = z.object({
   outputLimitBytes: z.number(),
   onFull: OnFull,
   terminal: z.boolean(),
+  /** It did not run here: how it ended in the lost sandbox whose place this one takes. */
+  replayed: ExecView.optional(),
 });
 
 const Fact = z.discriminatedUnion('fact', [

@@ -31,12 +31,22 @@ export type Ending = Pick<ExecView, 'endedAt' | 'exitCode' | 'signal' | 'reason'
 
 const DROPPED: Record<Dropped, DropReason> = { limit: 'limit', released: 'lease_lost', 'no-space': 'no_space' };
 
+const DROPPED_BY: Record<DropReason, Dropped> = { limit: 'limit', lease_lost: 'released', no_space: 'no-space' };
+
 export const summaryOf = ({ totalBytes, storedBytes, discardedBytes, dropped }: StreamCounts): StreamSummary => ({
   totalBytes,
   storedBytes,
   discardedBytes,
   truncated: totalBytes > storedBytes,
   dropped: dropped === null ? null : DROPPED[dropped],
+});
+
+/** The reverse: of a stream as a client was told of it. */
+export const countsOf = ({ totalBytes, storedBytes, discardedBytes, dropped }: StreamSummary): StreamCounts => ({
+  totalBytes,
+  storedBytes,
+  discardedBytes,
+  dropped: dropped === null ? null : DROPPED_BY[dropped],
 });
 
 const signalOf = (waitStatus: number): number => waitStatus & SIGNAL_MASK;
@@ -86,11 +96,12 @@ export type Running = {
   readonly execId: ExecId;
   readonly startedAt: TimestampMs;
   readonly terminal: boolean;
+  readonly replayed: boolean;
   readonly stdout: StreamCounts;
   readonly stderr: StreamCounts;
 };
 
-export const viewOf = ({ execId, startedAt, terminal, stdout, stderr }: Running, ending: Ending | undefined): ExecView => ({
+export const viewOf = ({ execId, startedAt, terminal, replayed, stdout, stderr }: Running, ending: Ending | undefined): ExecView => ({
   execId,
   state: ending ? 'ended' : 'running',
   startedAt,
@@ -104,6 +115,7 @@ export const viewOf = ({ execId, startedAt, terminal, stdout, stderr }: Running,
   oomKills: 0,
   terminal,
   ...ending,
+  replayed,
   stdout: summaryOf(stdout),
   stderr: summaryOf(stderr),
 });

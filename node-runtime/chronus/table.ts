@@ -85,6 +85,12 @@ export class CommandTable {
     return command;
   }
 
+  /** It is over already: it ran in the lost sandbox whose place this one takes. */
+  acceptReplayed(accepted: Accepted): void {
+    const command = this.accept(accepted);
+    this.settle(command);
+  }
+
   /** It was not started and nothing of it ran: its key is free again. */
   refuse(command: Command): void {
     this.#live.delete(command.execId);

@@ -75,6 +75,7 @@ export class RoleOps {
     return {
       eventLog,
       commandQueue,
+      commandRecords: bus.commandRecords,
       backlog: bus.backlog,
       get isConnected() {
         return bus.isConnected;

@@ -334,7 +334,8 @@ const oneEdge = (config: Config, ops: RoleOps): Effect.Effect<Edge, unknown, Sco
       log.error('edge.lost', { message });
       process.exit(LOST_EXIT);
     };
-    const edge = yield* startEdge({ config, connection, eventLog: jetStream.eventLog, queue: jetStream.commandQueue, log, onSuperseded, onLost });
+    const { eventLog, commandQueue: queue, commandRecords: records } = jetStream;
+    const edge = yield* startEdge({ config, connection, eventLog, queue, records, log, onSuperseded, onLost });
     showEdge(ops, () => edge.look());
     return edge;
   });

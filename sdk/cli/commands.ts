@@ -10,11 +10,12 @@ import { registerExtend } from './commands/extend.ts';
 import { registerEvents, registerGet, registerLs } from './commands/look.ts';
 import { registerRest } from './commands/rest.ts';
 import { registerFork } from './commands/fork.ts';
+import { registerRecover } from './commands/recover.ts';
 import { registerRun } from './commands/run.ts';
 import { registerSnapshot } from './commands/snapshot.ts';
 import { registerWatch } from './commands/watch.ts';
 
-/** Adds `run exec attach wait kill ls get logs ps cp cat ls-files stop delete pause resume snapshot fork extend job rollout events watch project principal credential whoami audit` to `program`. */
+/** Adds `run exec attach wait kill ls get logs ps cp cat ls-files stop delete pause resume snapshot fork recover extend job rollout events watch project principal credential whoami audit` to `program`. */
 export const registerClientCommands = (program: Command): void => {
   program.enablePositionalOptions(); // so that the options of a command that runs in a sandbox are left alone
   registerRun(program);
@@ -33,6 +34,7 @@ export const registerClientCommands = (program: Command): void => {
   registerRest(program);
   registerSnapshot(program);
   registerFork(program);
+  registerRecover(program);
   registerExtend(program);
   registerJob(program);
   registerRollout(program);

@@ -161,16 +161,15 @@ class Service {
     return done;
   }
 
-  /** A new sandbox in the place of a lost one, from its newest snapshot when there is one. */
+  /** A new sandbox in the place of a lost one, from its newest snapshot when there is one; it answers recorded steps from the record. */
   async #restore(role: string, lost: SandboxId): Promise<{ sandboxId: SandboxId; snapshot: string | null }> {
     const request = this.#state.spec.sandboxes[role];
     if (!request) throw DsecError.of('INTERNAL', `role ${role} of ${this.#state.id} is not in its spec`);
-    const { snapshots } = await new Sandbox(this.#session, lost).refresh();
-    const snapshot = snapshots.at(-1)?.id ?? null;
-    const from = snapshot === null ? request : { ...request, image: { snapshot }, workspaces: [], toolkits: [] };
+    const from = { ...request, image: { recover: lost }, workspaces: [], toolkits: [] };
     const sandboxId = await makeSandbox(this.#session, this.#state, role, lost, from, this.#episode.signal);
     this.#state = await this.#episode.report({ type: 'ReportReplaced', role, lost, sandboxId });
-    return { sandboxId, snapshot };
+    const { spec } = await new Sandbox(this.#session, sandboxId).refresh();
+    return { sandboxId, snapshot: spec.recoveredFrom?.snapshot?.id ?? null };
   }
 
   async #snapshot(role: string): Promise<PlatformLine> {

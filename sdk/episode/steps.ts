@@ -99,6 +99,7 @@ const blankRecord = ({ step, sandboxId }: StepPlace, { sandbox, argv, shell }: S
 const recordOf = (place: StepPlace, request: StepRequest, result: ExecResult): StepRecord => ({
   ...blankRecord(place, request),
   execId: result.execId,
+  replayed: result.replayed,
   exitCode: result.exitCode,
   reason: result.reason,
   stdoutBytes: result.stdoutTotalBytes,

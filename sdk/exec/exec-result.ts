@@ -30,6 +30,8 @@ export class ExecEnd {
   /** And why. */
   readonly stdoutDropped: DropReason | null;
   readonly stderrDropped: DropReason | null;
+  /** Not run in this sandbox: answered from the record of the lost one that it was recovered from. */
+  readonly replayed: boolean;
 
   constructor(view: ExecView) {
     this.execId = view.execId;
@@ -48,6 +50,7 @@ export class ExecEnd {
     this.stderrDropped = view.stderr.dropped;
     this.pipesOpen = view.pipesOpen;
     this.oomKills = view.oomKills;
+    this.replayed = view.replayed;
   }
 
   /** It exited by itself, with 0. */

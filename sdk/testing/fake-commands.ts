@@ -162,6 +162,7 @@ const viewOf = (run: Running): Omit<ExecView, 'startedAt' | 'endedAt'> & { start
     pipesOpen: false,
     oomKills: 0,
     terminal: false,
+    replayed: false,
   };
 };
 

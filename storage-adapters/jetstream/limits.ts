@@ -41,6 +41,8 @@ export const JETSTREAM_LIMITS = {
   consumersPerStream: 10_000,
   /** Commands that wait in COMMANDS altogether; beyond it the queue refuses new ones instead of eating old ones. */
   queuedCommands: 1_000_000,
+  /** How long a record of a command is tried before its caller is told: two leader elections; the caller repeats its call anyway. */
+  recordPatienceMs: 20_000,
   /** Memory of message ids. The expected sequence, not this window, is what keeps a commit from being stored twice. */
   duplicateWindowMs: 120_000,
 } as const;

@@ -12,7 +12,9 @@ import type { NatsConnection } from '@nats-io/transport-node';
 import { COMMANDS_STREAM } from '#bus/subjects.ts';
 import type { CommandQueue } from '#actors/ports/command-queue.ts';
 import type { EventLog } from '#actors/ports/event-log.ts';
+import type { CommandRecords } from '#actors/ports/command-records.ts';
 import { JetStreamApi } from './api.ts';
+import { JetStreamCommandRecords } from './command-records.ts';
 import { JetStreamCommandQueue } from './command-queue.ts';
 import { assertServerVersion, ConnectionWatch } from './connection.ts';
 import type { BusContext, BusReport } from './context.ts';
@@ -42,6 +44,7 @@ export type JetStreamOptions = {
 export type JetStreamBus = {
   readonly eventLog: EventLog;
   readonly commandQueue: CommandQueue;
+  readonly commandRecords: CommandRecords;
   /** False while the connection is down: whoever answers for readiness should say so. */
   readonly isConnected: boolean;
   /** Creates or corrects the streams; throws BUS_MISCONFIGURED where the server will not have them so. */
@@ -69,6 +72,7 @@ export const connectJetStream = (nc: NatsConnection, options: JetStreamOptions =
   return {
     eventLog: new JetStreamEventLog(context, publisher, reader, options.readFrom ?? 'direct'),
     commandQueue: new JetStreamCommandQueue(context, publisher, reader, options.ackWaitMs ?? JETSTREAM_LIMITS.ackWaitMs),
+    commandRecords: new JetStreamCommandRecords(context, publisher, reader),
     get isConnected() {
       return watch.isConnected;
     },

@@ -7,7 +7,8 @@
 import type { StreamConfig, StreamInfo } from '@nats-io/jetstream';
 import { DsecError } from '#bus/errors.ts';
 import type { Shard } from '#bus/ids.ts';
-import { COMMANDS_STREAM, COMMANDS_SUBJECTS, eventsBinding, eventsStream } from '#bus/subjects.ts';
+import { COMMANDS_STREAM, COMMANDS_SUBJECTS, EXEC_STREAM, EXEC_SUBJECTS, eventsBinding, eventsStream } from '#bus/subjects.ts';
+import { RECORD_LIMITS } from '#bus/limits.ts';
 import type { JetStreamApi } from './api.ts';
 import { ApiRefusal, JS } from './errors.ts';
 import { JETSTREAM_LIMITS } from './limits.ts';
@@ -49,6 +50,17 @@ const commandsConfig = (settings: StreamSettings): WantedConfig => ({
   max_msgs: JETSTREAM_LIMITS.queuedCommands,
 });
 
+/** The oldest records of a sandbox go when it has too many: what is not recorded any more is run again, and says so. */
+const execConfig = (settings: StreamSettings): WantedConfig => ({
+  name: EXEC_STREAM,
+  subjects: EXEC_SUBJECTS,
+  ...common(settings),
+  retention: 'limits',
+  discard: 'old',
+  max_age: RECORD_LIMITS.keptMs * NANOS_PER_MS,
+  max_msgs_per_subject: RECORD_LIMITS.perSandbox,
+});
+
 const common = (settings: StreamSettings): Partial<StreamConfig> => ({
   storage: 'file',
   num_replicas: settings.replicas ?? 1,
@@ -63,6 +75,7 @@ const common = (settings: StreamSettings): Partial<StreamConfig> => ({
 const wantedConfigs = (settings: StreamSettings): WantedConfig[] => [
   ...settings.shards.map((shard) => eventsConfig(shard, settings)),
   commandsConfig(settings),
+  execConfig(settings),
 ];
 
 /** Creates what is missing, updates what differs, then checks what the server echoes. Safe to run in many processes at once. */

@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { DsecError, type WireError, wireError } from '#bus/errors.ts';
 import type { LayerDigest, SandboxId } from '#bus/ids.ts';
 import { EXPIRY_REASONS, type SandboxState } from '#bus/sandbox/state.ts';
+import type { CommandRecords } from '#actors/ports/command-records.ts';
 import type { Clock } from '#actors/ports/clock.ts';
 import type { SandboxBackend, SnapshotOrder } from '#actors/ports/sandbox-backend.ts';
 import { isFileOp } from '#bus/op/files.ts';
@@ -51,6 +52,8 @@ export type ContainerBackendOptions = {
   readonly refusalOfResume: (sandbox: SandboxState) => WireError | null;
   /** How long output of ended commands is kept. */
   readonly outputRetentionMs: number;
+  /** Where commands of sandboxes that ask for it are recorded. */
+  readonly records: CommandRecords;
   readonly clock: Clock;
   readonly log: Log;
 };
@@ -335,6 +338,7 @@ export class ContainerBackend implements SandboxBackend {
       onLost,
       outputRetentionMs: this.#o.outputRetentionMs,
       isExpired: () => this.#isExpired(sandbox),
+      record: recordOf(sandbox, this.#o.records),
     });
   }
 
@@ -356,6 +360,9 @@ export class ContainerBackend implements SandboxBackend {
     return join(this.#o.socketsDir, `${uniquePart(id)}.sock`);
   }
 }
+
+const recordOf = ({ project, spec }: SandboxState, records: CommandRecords) =>
+  spec.recordCommands || spec.recoveredFrom ? { project, records, isRecorded: spec.recordCommands, origin: spec.recoveredFrom } : undefined;
 
 const isPausedIn = (state: SandboxState | undefined): boolean => state?.status === 'pausing' || state?.status === 'paused';
 

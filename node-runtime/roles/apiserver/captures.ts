@@ -15,5 +15,5 @@ export const captureOf = async (o: { readonly eventLog: EventLog }, project: Pro
     throw DsecError.of('SNAPSHOT_NOT_FOUND', `sandbox ${sandboxId} of project ${project} has no capture ${snapshotId}; fork it again`, {
       details: { sandboxId, snapshotId },
     });
-  return { layers: [...made.spec.layers, capture.layer], sandboxId };
+  return { layers: [...made.spec.layers, capture.layer], image: `snapshot ${snapshotId}`, forkedFrom: sandboxId };
 };

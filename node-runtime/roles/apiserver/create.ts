@@ -5,7 +5,7 @@
 import type { ApiParsed, ApiResponse } from '#bus/api/schema.ts';
 import type { CommandEnvelope } from '#bus/envelope.ts';
 import { DsecError } from '#bus/errors.ts';
-import { bodyHashOf, messageIdOf, type ProjectName, type RequestId, requestIdFor } from '#bus/ids.ts';
+import { bodyHashOf, messageIdOf, type ProjectName, type RequestId, requestIdFor, type SandboxId, type SnapshotId } from '#bus/ids.ts';
 import { WIRE_LIMITS } from '#bus/limits.ts';
 import type { RequestBusCommand, RequestState } from '#bus/request/schema.ts';
 import { createLaneSubject, laneOf, requestAddress } from '#bus/subjects.ts';
@@ -14,6 +14,7 @@ import type { Caller } from './apiserver.ts';
 import { asJobMember } from './job-member.ts';
 import { type Resolve, type ResolvedSpec, resolveSpec } from './resolve.ts';
 import { captureOf } from './captures.ts';
+import { inPlaceOf, leftOf, lostSandbox } from './recoveries.ts';
 import type { VerbsOptions } from './verbs.ts';
 
 export const create = async (o: VerbsOptions, request: ApiParsed<'create'>, caller: Caller): Promise<ApiResponse<'create'>> => {
@@ -21,11 +22,19 @@ export const create = async (o: VerbsOptions, request: ApiParsed<'create'>, call
   const requestId = requestIdFor(project, request.key, o.shards.length);
   const bodyHash = bodyHashOf({ count: request.count, mode: request.mode, spec: request.spec });
   const answer = { requestId, bodyHash };
-  const resolve: Resolve = {
-    stack: o.resolveStack,
-    snapshot: ({ snapshot, sandbox }) => (sandbox === undefined ? o.snapshots.find(project, snapshot) : captureOf(o, project, sandbox, snapshot)),
+  const resolving = async () => {
+    const { image } = request.spec;
+    const lost = typeof image === 'object' && 'recover' in image ? await lostSandbox(o, project, image.recover) : null;
+    const asked = lost ? inPlaceOf(lost, request.spec) : request.spec;
+    const resolve: Resolve = {
+      stack: o.resolveStack,
+      taken: (from) => {
+        if (lost) return leftOf(lost, (id) => o.snapshots.find(project, id));
+        return 'snapshot' in from ? snapshotTaken(o, project, from) : Promise.reject(DsecError.of('INTERNAL', 'nothing was taken'));
+      },
+    };
+    return resolveSpec(await asJobMember(o.eventLog, project, asked, o.clock.now()), resolve, o.defaultLimits);
   };
-  const resolving = async () => resolveSpec(await asJobMember(o.eventLog, project, request.spec, o.clock.now()), resolve, o.defaultLimits);
   const resolved = await resolving().catch(async (thrown: unknown) => {
     // A key that was accepted keeps its answer, also when an image it named has been removed since.
     if (await isKnown(o, project, answer)) return null;
@@ -42,6 +51,12 @@ export const create = async (o: VerbsOptions, request: ApiParsed<'create'>, call
   });
   await Promise.all([request.freshKey ? null : isKnown(o, project, answer), stored]);
   return answer;
+};
+
+const snapshotTaken = async (o: VerbsOptions, project: ProjectName, { snapshot, sandbox }: { snapshot: SnapshotId; sandbox?: SandboxId | undefined }) => {
+  if (sandbox !== undefined) return captureOf(o, project, sandbox, snapshot);
+  const { layers, sandboxId } = o.snapshots.find(project, snapshot);
+  return { layers, image: `snapshot ${snapshot}`, forkedFrom: sandboxId };
 };
 
 const envelopeOf = (

@@ -34,6 +34,7 @@ export const memberOf = (job: JobState, request: SandboxRequest, now: TimestampM
     lives: { ...lives, totalMs: Math.min(lives.totalMs ?? DEFAULT_LIVES.totalMs, leftMs) as DurationMs },
     networkRules: { ...defaults.networkRules, ...request.networkRules },
     env: { ...defaults.env, ...request.env },
+    recordCommands: request.recordCommands || job.spec.recordCommands,
     labels: { ...defaults.labels, ...request.labels, [PLATFORM_LABELS.job]: job.id },
   };
 };

@@ -1,26 +1,29 @@
 /** Turns a client's request for a sandbox into the resolved spec: names to digests, defaults written out, limits checked. */
 import { DsecError } from '#bus/errors.ts';
-import type { LayerDigest, SandboxId, SnapshotId } from '#bus/ids.ts';
+import type { LayerDigest, SandboxId } from '#bus/ids.ts';
 import { SNAPSHOT_LIMITS, WIRE_LIMITS } from '#bus/limits.ts';
 import { DEFAULT_LIVES, type Limits, type Lives, type SandboxRequest, type SandboxSpec } from '#bus/sandbox/spec.ts';
 
-/** A whole stack of layers, and the sandbox that it was taken from. */
-export type Stack = { readonly layers: readonly LayerDigest[]; readonly sandboxId: SandboxId };
-export type StackReference = Extract<SandboxRequest['image'], { snapshot: SnapshotId }>;
+/** A whole stack of layers, and what it was taken from. */
+export type Stack = { readonly layers: readonly LayerDigest[]; readonly image: string } & (
+  | { readonly forkedFrom: SandboxId }
+  | { readonly recoveredFrom: NonNullable<SandboxSpec['recoveredFrom']> }
+);
+export type StackReference = Extract<SandboxRequest['image'], object>;
 
 export type Resolve = {
   /** What a name or digest means in the layer catalogue, lowest first; IMAGE_NOT_FOUND names near matches. */
   stack(reference: string): readonly LayerDigest[] | Promise<readonly LayerDigest[]>;
-  /** A snapshot or capture of the caller's project; SNAPSHOT_NOT_FOUND. */
-  snapshot(reference: StackReference): Stack | Promise<Stack>;
+  /** A snapshot, capture, or what is left of a sandbox, of the caller's project; SNAPSHOT_NOT_FOUND. */
+  taken(reference: StackReference): Stack | Promise<Stack>;
 };
 export type ResolvedSpec = { readonly spec: SandboxSpec; readonly forkedFrom: SandboxId | null };
 
 export const resolveSpec = async (request: SandboxRequest, resolve: Resolve, defaults: Limits): Promise<ResolvedSpec> => {
   if (request.backend !== 'container') throw DsecError.of('NOT_SUPPORTED', `backend ${request.backend} is not available in this version; use container`);
   const { image } = request;
-  const snapshot = typeof image === 'object' ? await resolve.snapshot(image) : null;
-  const layers: LayerDigest[] = typeof image === 'object' ? [...(snapshot?.layers ?? [])] : [...(await resolve.stack(image))];
+  const taken = typeof image === 'object' ? await resolve.taken(image) : null;
+  const layers: LayerDigest[] = typeof image === 'object' ? [...(taken?.layers ?? [])] : [...(await resolve.stack(image))];
   for (const reference of [...request.workspaces, ...request.toolkits]) layers.push(await oneLayer(resolve, reference));
   if (layers.length > SNAPSHOT_LIMITS.stackLayers)
     throw DsecError.of(
@@ -31,7 +34,7 @@ export const resolveSpec = async (request: SandboxRequest, resolve: Resolve, def
   if (doubled) throw DsecError.of('INVALID_ARGUMENT', `layer ${doubled} is named twice; each layer may stand in a stack once`);
   const spec: SandboxSpec = {
     backend: request.backend,
-    image: typeof image === 'object' ? `snapshot ${image.snapshot}` : image,
+    image: typeof image === 'object' ? (taken?.image ?? '') : image,
     layers,
     limits: { ...defaults, ...request.limits } as Limits,
     lives: { ...DEFAULT_LIVES, ...request.lives } as Lives,
@@ -42,6 +45,8 @@ export const resolveSpec = async (request: SandboxRequest, resolve: Resolve, def
     require: request.require,
     isolation: request.isolation,
     hostname: request.hostname ?? null,
+    recordCommands: request.recordCommands,
+    recoveredFrom: taken && 'recoveredFrom' in taken ? taken.recoveredFrom : null,
   };
   const bytes = Buffer.byteLength(JSON.stringify(spec));
   if (bytes > WIRE_LIMITS.maxSpecBytes)
@@ -52,7 +57,7 @@ export const resolveSpec = async (request: SandboxRequest, resolve: Resolve, def
         details: { field: 'spec', bytes, limitBytes: WIRE_LIMITS.maxSpecBytes },
       },
     );
-  return { spec, forkedFrom: snapshot?.sandboxId ?? null };
+  return { spec, forkedFrom: taken && 'forkedFrom' in taken ? taken.forkedFrom : null };
 };
 
 const oneLayer = async (resolve: Resolve, reference: string): Promise<LayerDigest> => {

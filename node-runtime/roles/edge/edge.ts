@@ -10,6 +10,7 @@ import { Effect, type Scope } from 'effect';
 import type { Capacity } from '#bus/edge/schema.ts';
 import { ENDED_STATUSES, type SandboxState } from '#bus/sandbox/state.ts';
 import { type Clock, clockWithOffset } from '#actors/ports/clock.ts';
+import type { CommandRecords } from '#actors/ports/command-records.ts';
 import type { CommandQueue } from '#actors/ports/command-queue.ts';
 import type { EventLog } from '#actors/ports/event-log.ts';
 import { type Config, pathsOf, shardsOf } from '../../config.ts';
@@ -39,6 +40,7 @@ export type EdgeOptions = {
   readonly connection: NatsConnection;
   readonly eventLog: EventLog;
   readonly queue: CommandQueue;
+  readonly records: CommandRecords;
   readonly log: Log;
   /** Another process owns this node's name now. */
   readonly onSuperseded: (message: string) => void;
@@ -81,7 +83,7 @@ export const startEdge = (o: EdgeOptions): Effect.Effect<Edge, unknown, Scope.Sc
     const { edgeName, leaseMs } = config;
     const identity = yield* openIdentity({ ...o, edge: edgeName, capacity, leaseMs, clock, onFence });
     const { lease } = identity;
-    node = yield* config.backend === 'null' ? openNullNode(config, log) : openNode(config, lease.generation, clock, log);
+    node = yield* config.backend === 'null' ? openNullNode(config, log) : openNode(config, lease.generation, o.records, clock, log);
     const fenced = (): boolean => lease.fenced;
     const settlements = new Settlements();
     const parts = {

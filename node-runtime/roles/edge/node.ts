@@ -3,6 +3,7 @@ import { mkdirSync } from 'node:fs';
 import { Effect, type Scope } from 'effect';
 import type { LayerDigest } from '#bus/ids.ts';
 import { refusalOfResume } from '#actors/edge/resume.ts';
+import type { CommandRecords } from '#actors/ports/command-records.ts';
 import type { Clock } from '#actors/ports/clock.ts';
 import type { LayerStore } from '#actors/ports/layer-store.ts';
 import { PosixLayerStore } from '#adapters/layers/posix/mod.ts';
@@ -31,7 +32,7 @@ export type Node = {
 };
 
 /** Live sandboxes and the launcher outlive the scope; only this process's hold on them ends with it. */
-export const openNode = (config: Config, generation: number, clock: Clock, log: Log): Effect.Effect<Node, unknown, Scope.Scope> =>
+export const openNode = (config: Config, generation: number, records: CommandRecords, clock: Clock, log: Log): Effect.Effect<Node, unknown, Scope.Scope> =>
   Effect.gen(function* () {
     const paths = pathsOf(config);
     for (const dir of [paths.sandboxes, paths.trash, paths.sockets, paths.runDir]) mkdirSync(dir, { recursive: true, mode: 0o711 });
@@ -70,6 +71,7 @@ export const openNode = (config: Config, generation: number, clock: Clock, log: 
               floorMiB: config.resumeFloorMiB,
             }),
           outputRetentionMs: config.outputRetentionMs,
+          records,
           clock,
           log,
         }),
