@@ -64,7 +64,7 @@ export default {
       'sdk',
       'The SDK is published alone: the contract and the NATS client; node-pty is for its worker, which lies in a layer.',
       '^bus-schemas/',
-      packages('@nats-io', 'zod', 'commander', 'cli-table3', 'node-pty'),
+      packages('@nats-io', '@opentelemetry/api', 'zod', 'commander', 'cli-table3', 'node-pty'),
     ),
     only(
       'simulations',

@@ -23,7 +23,7 @@ beforeAll(async () => {
   installed = join(dir, 'node_modules/@dsec/sdk');
   mkdirSync(installed, { recursive: true });
   await run('tar', ['-xzf', join(dir, tarball), '-C', installed, '--strip-components=1']);
-  for (const name of ['@nats-io/transport-node', 'zod', '@types/node']) link(name);
+  for (const name of ['@nats-io/transport-node', '@opentelemetry/api', 'zod', '@types/node']) link(name);
   writeFileSync(join(dir, 'package.json'), JSON.stringify({ type: 'module' }));
 });
 afterAll(() => {

@@ -8,6 +8,8 @@ import { EpisodeHands } from '#sdk/episode/hands.ts';
 import { loadConfig, pathsOf } from '../config.ts';
 import { registerDoctorCommand } from '../doctor/command.ts';
 import { registerImageCommands } from '../images/cli.ts';
+import { startTracing, type Tracing } from '../tracing/start.ts';
+import { SERVED_ROLES } from '../roles/serve.ts';
 import { liveLayers } from '../roles/live-layers.ts';
 import { registerNodeCommands } from '../nodes/cli.ts';
 import { registerRoleCommands } from '../roles/up/role-commands.ts';
@@ -46,7 +48,22 @@ for (const output of [process.stdout, process.stderr])
     process.exitCode = EXIT_OUTPUT_CLOSED;
   });
 
-program.parseAsync(ownArguments(), { from: 'user' }).catch(async (thrown: unknown) => {
+/** What a client command calls begins a trace. Roles trace by their configuration; `up` does nothing itself. */
+const UNTRACED: ReadonlySet<string> = new Set([...SERVED_ROLES, 'serve', 'up']);
+let tracing: Tracing | undefined;
+program.hook('preAction', async (_, command) => {
+  if (!UNTRACED.has(command.name())) tracing = await startTracing(loadConfig({ env: process.env }).traces, 'dsec-cli');
+});
+
+const run = async (): Promise<void> => {
+  try {
+    await program.parseAsync(ownArguments(), { from: 'user' });
+  } finally {
+    await tracing?.close().catch(() => {}); // a collector that is away is no failure of the command
+  }
+};
+
+run().catch(async (thrown: unknown) => {
   // a command line that cannot be understood has been explained already, and counts as any other wrong argument
   if (thrown instanceof CommanderError) process.exitCode = thrown.exitCode === 0 ? 0 : ERRORS.INVALID_ARGUMENT.exit;
   else process.exitCode = await report(thrown);

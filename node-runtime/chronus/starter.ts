@@ -5,6 +5,7 @@
  */
 import { DsecError } from '#bus/errors.ts';
 import type { ExecId } from '#bus/ids.ts';
+import { tracedPart } from '../tracing/spans.ts';
 import { AetherGone } from '../aether/client.ts';
 import type { AetherClient, StartRequest } from '../aether/client.ts';
 import type { Exit } from '../aether/wire.ts';
@@ -31,7 +32,7 @@ export class Starter {
 
   /** Whoever waits for the command learns how it went: woken when it runs, dismissed with the reason when it cannot. */
   ensureStarted(command: Command, request: ExecRequest, body: Uint8Array, defaults: ExecDefaults): void {
-    command.starting ??= this.#start(command, startRequestOf(request, body, command.execId, defaults))
+    command.starting ??= tracedPart('chronus.start', {}, () => this.#start(command, startRequestOf(request, body, command.execId, defaults)))
       .catch((error: unknown) => command.dismiss(error instanceof Error ? error : new Error(String(error))))
       .finally(() => {
         command.starting = undefined;

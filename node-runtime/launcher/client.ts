@@ -6,6 +6,7 @@
  */
 import { createConnection, type Socket } from 'node:net';
 import { DsecError } from '#bus/errors.ts';
+import { tracedPart } from '../tracing/spans.ts';
 import { launcherError } from './launcher-errors.ts';
 import { LAUNCHER_LIMITS } from './limits.ts';
 import { ANSWER, encodeFrame, type Frame, type Pair, REQUEST, takeFrames, fieldOf } from './wire.ts';
@@ -142,13 +143,13 @@ export class LauncherClient {
     const { layers, execDir, ...rest } = spec;
     const given = Object.entries(rest).filter((pair): pair is [string, string | number] => pair[1] !== undefined);
     const pairs: Pair[] = [...given, ['execdir', execDir], ...layers.map((layer) => ['layer', layer] as const)];
-    const frame = await this.#ask(REQUEST.launch, `launch ${spec.id}`, pairs);
+    const frame = await tracedPart('launcher.launch', {}, () => this.#ask(REQUEST.launch, `launch ${spec.id}`, pairs));
     return { pid: numberOf(frame, 'pid'), startTime: numberOf(frame, 'startTime') };
   }
 
   /** Resolves when no process, cgroup or namespace of it is left. Leaves a tombstone: the id is never launched again. */
   async destroy(spec: DestroySpec): Promise<void> {
-    await this.#ask(REQUEST.destroy, `destroy ${spec.id}`, Object.entries(spec));
+    await tracedPart('launcher.destroy', {}, () => this.#ask(REQUEST.destroy, `destroy ${spec.id}`, Object.entries(spec)));
   }
 
   /** Stops every command of the sandbox; its agent goes on. */

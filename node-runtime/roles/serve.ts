@@ -51,6 +51,7 @@ import { QuotaHolder } from './placement/quota-holder.ts';
 import { Ops } from '../ops/ops.ts';
 import { showCounts, showEdge, showProjection } from '../ops/role-gauges.ts';
 import type { RoleOps } from '../ops/role-ops.ts';
+import { startTracing, type Tracing } from '../tracing/start.ts';
 import { acquire, open, step } from './scope.ts';
 import { Watcher } from './watcher/watcher.ts';
 
@@ -416,7 +417,9 @@ export const serve = async (roles: readonly ServedRole[], config: Config, lent: 
   const opened: { value: Pick<Edge, 'drain'> | null; close: () => Promise<void> }[] = [];
   const pidFile = join(config.runDir, `${roles.join('+')}.pid`);
   let ops: Ops | undefined;
+  let tracing: Tracing | undefined;
   try {
+    tracing = await startTracing(config.traces, `dsec-${roles.join('+')}`);
     ops = await Ops.open(roles, config, log);
     for (const role of roles) opened.push(await open(program(role, config, lent, ops)));
     writeFileSync(pidFile, `${process.pid}\n`);
@@ -439,6 +442,7 @@ export const serve = async (roles: readonly ServedRole[], config: Config, lent: 
     rmSync(pidFile, { force: true });
     for (const { close } of opened.reverse()) await close();
     await ops?.close();
+    await tracing?.close().catch((thrown: unknown) => log.warn('tracing.not_flushed', { message: (thrown as Error).message }));
     log.info('role.ended', {});
   }
 };

@@ -8,6 +8,7 @@ import { SDK_LIMITS } from '../limits.ts';
 import type { Bus } from './bus.ts';
 import type { Clock } from './clock.ts';
 import { callWithRetry } from './retry.ts';
+import { traced } from './tracing.ts';
 
 export type CallOptions = { readonly giveUpAfterMs?: number | undefined; readonly signal?: AbortSignal | undefined };
 
@@ -53,8 +54,9 @@ export class ApiClient {
       idempotent: true,
       signal: options.signal,
     } as const;
-    return callWithRetry(this.#clock, policy, async (timeoutMs) =>
-      readAnswer(verb, await this.#bus.request(apiSubject(this.#project, verb), payload, timeoutMs)),
+    const subject = apiSubject(this.#project, verb);
+    return traced(`sdk.${verb}`, { 'dsec.project': this.#project }, (headers) =>
+      callWithRetry(this.#clock, policy, async (timeoutMs) => readAnswer(verb, await this.#bus.request(subject, payload, timeoutMs, headers))),
     );
   }
 }

@@ -23,7 +23,7 @@ export type BusMessage = {
 
 export interface Bus {
   /** One question, one answer; rejects with a `BusFailure`. Never buffers while disconnected. */
-  request(subject: string, payload: Uint8Array, timeoutMs: number): Promise<Uint8Array>;
+  request(subject: string, payload: Uint8Array, timeoutMs: number, headers?: Readonly<Record<string, string>>): Promise<Uint8Array>;
   /** Interest is on its way to the server when this returns, ahead of every request made afterwards. */
   subscribe(subject: string, onMessage: (message: BusMessage) => void, onFailure: (failure: BusFailure) => void): () => void;
   /** Called after each reconnect: whatever was published meanwhile is gone. */

@@ -6,10 +6,12 @@
  */
 import {
   type Msg,
+  type MsgHdrs,
   type NatsConnection,
   type NodeConnectionOptions,
   connect as connectNats,
   createInbox,
+  headers as createHeaders,
   errors,
   nkeyAuthenticator,
 } from '@nats-io/transport-node';
@@ -42,7 +44,7 @@ export class NatsBus implements Bus {
     void this.#watchStatus();
   }
 
-  request(subject: string, payload: Uint8Array, timeoutMs: number): Promise<Uint8Array> {
+  request(subject: string, payload: Uint8Array, timeoutMs: number, headers?: Readonly<Record<string, string>>): Promise<Uint8Array> {
     if (this.#nats.isClosed()) return Promise.reject(new BusFailure('closed', 'the connection is closed'));
     if (!this.#connected) return Promise.reject(new BusFailure('disconnected', 'not connected'));
     if (this.#pending.size >= SDK_LIMITS.requestsInFlight) {
@@ -53,7 +55,7 @@ export class NatsBus implements Bus {
       const timer = setTimeout(() => this.#fail(token, new BusFailure('timeout', `no answer on ${subject} within ${timeoutMs} ms`)), timeoutMs);
       this.#pending.set(token, { subject, resolve, reject, timer });
       try {
-        this.#nats.publish(subject, payload, { reply: this.#inbox + token });
+        this.#nats.publish(subject, payload, { reply: this.#inbox + token, ...(headers ? { headers: natsHeaders(headers) } : {}) });
       } catch (cause) {
         this.#fail(token, new BusFailure('disconnected', 'the message could not be sent', { cause }));
       }
@@ -127,6 +129,12 @@ export class NatsBus implements Bus {
     this.#failAll(() => new BusFailure('closed', 'the connection is closed'));
   }
 }
+
+const natsHeaders = (given: Readonly<Record<string, string>>): MsgHdrs => {
+  const made = createHeaders();
+  for (const [name, value] of Object.entries(given)) made.set(name, value);
+  return made;
+};
 
 const sequenceOf = (message: Msg): number | undefined => {
   const value = Number(message.headers?.get('Nats-Sequence') || Number.NaN);

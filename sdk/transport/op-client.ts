@@ -10,6 +10,7 @@ import type { Bus } from './bus.ts';
 import type { Clock } from './clock.ts';
 import type { Losses } from './losses.ts';
 import { callWithRetry } from './retry.ts';
+import { traced } from './tracing.ts';
 
 export type OpCallOptions = {
   readonly body?: Uint8Array;
@@ -52,8 +53,12 @@ export class OpClient {
       signal: options.signal,
     } as const;
     const subject = opSubject(this.#project, id, op);
-    return this.#losses.guard(id, (beforeRepeat) =>
-      callWithRetry(this.#clock, { ...policy, beforeRepeat }, async (timeoutMs) => readAnswer(op, await this.#bus.request(subject, frame, timeoutMs))),
+    return traced(`sdk.${op}`, { 'dsec.project': this.#project, 'dsec.sandbox': id }, (headers) =>
+      this.#losses.guard(id, (beforeRepeat) =>
+        callWithRetry(this.#clock, { ...policy, beforeRepeat }, async (timeoutMs) =>
+          readAnswer(op, await this.#bus.request(subject, frame, timeoutMs, headers)),
+        ),
+      ),
     );
   }
 }

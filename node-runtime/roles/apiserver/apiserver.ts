@@ -14,6 +14,8 @@ import { ProjectName } from '#bus/ids.ts';
 import { API_FILTER, API_QUEUE, apiQueueOf, apiVerbFilter, parseApiSubject, SYSTEM_PROJECT } from '#bus/subjects.ts';
 import { TRACEPARENT_HEADER, traceIdOf } from '#bus/trace-context.ts';
 import { refusalOf } from '#actors/project/authority.ts';
+import { SpanKind } from '@opentelemetry/api';
+import { traced } from '../../tracing/spans.ts';
 import type { Log } from '../../log/log.ts';
 import type { Authenticate, Identity } from '../identity.ts';
 import { APISERVER_LIMITS } from './limits.ts';
@@ -106,10 +108,10 @@ const call = async ({ verbs, authenticate }: Serving, message: Msg, target: Retu
   const refused = refusalOf(VERB_DEMANDS[target.verb], identity, project.data, target.verb);
   if (refused) throw new DsecError(refused);
   const request = parseRequest(target.verb, message.data);
-  const caller: Caller = { ...identity, project: project.data, traceparent: message.headers?.get(TRACEPARENT_HEADER) || undefined };
   const handler = verbs[target.verb] as ((request: unknown, caller: Caller) => Promise<unknown>) | undefined;
   if (!handler) throw DsecError.of('NOT_SUPPORTED', `verb ${target.verb} is not served here`);
-  return handler(request, caller);
+  const span = { parent: message.headers?.get(TRACEPARENT_HEADER) || undefined, kind: SpanKind.SERVER, attributes: { 'dsec.project': project.data } };
+  return traced(`api.${target.verb}`, span, (traceparent) => handler(request, { ...identity, project: project.data, traceparent }));
 };
 
 const parseRequest = (verb: ApiVerb, data: Uint8Array): unknown => {

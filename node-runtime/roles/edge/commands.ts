@@ -20,6 +20,8 @@ import type { Clock } from '#actors/ports/clock.ts';
 import type { CommandConsumer, CommandQueue, Delivery } from '#actors/ports/command-queue.ts';
 import type { EventLog } from '#actors/ports/event-log.ts';
 import type { SandboxEffect } from '#actors/sandbox/sandbox.effects.ts';
+import { SpanKind } from '@opentelemetry/api';
+import { traced } from '../../tracing/spans.ts';
 import type { Log } from '../../log/log.ts';
 import type { ActorDriver } from '../driver/driver.ts';
 import { EDGE_LIMITS } from './limits.ts';
@@ -81,9 +83,9 @@ class EdgeCommand {
       return;
     }
     try {
-      if (envelope.data.type === 'LaunchSandboxes') await this.#packed(envelope).launch();
-      else if (envelope.data.type === 'ReleaseSandboxes') await this.#packed(envelope).release();
-      else await this.#lifecycle(envelope);
+      await traced(spanNameOf(envelope), { parent: envelope.traceparent, kind: SpanKind.CONSUMER }, (traceparent) =>
+        this.#perform({ ...envelope, traceparent }),
+      );
     } catch (thrown) {
       const error = toWireError(thrown);
       if (error.code === 'MALFORMED_MESSAGE') this.#refuseMessage(error);
@@ -93,6 +95,12 @@ class EdgeCommand {
       }
     }
     this.#o.log.debug('command.handled', { commandId: envelope.id, type: envelope.data.type, durationMs: this.#o.clock.monotonicMs() - startedAt });
+  }
+
+  #perform(envelope: CommandEnvelope): Promise<void> {
+    if (envelope.data.type === 'LaunchSandboxes') return this.#packed(envelope).launch();
+    if (envelope.data.type === 'ReleaseSandboxes') return this.#packed(envelope).release();
+    return this.#lifecycle(envelope);
   }
 
   #refuseMessage(error: WireError): void {
@@ -170,3 +178,6 @@ class EdgeCommand {
     this.#o.connection.publish(envelope.replyTo, encode('reply', reply));
   }
 }
+
+const PACKED_SPANS: Readonly<Record<string, string>> = { LaunchSandboxes: 'edge.launch', ReleaseSandboxes: 'edge.release' };
+const spanNameOf = ({ data }: CommandEnvelope): string => PACKED_SPANS[data.type] ?? 'edge.lifecycle';

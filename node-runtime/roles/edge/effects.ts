@@ -5,39 +5,47 @@ import type { SandboxState } from '#bus/sandbox/state.ts';
 import type { SandboxBackend } from '#actors/ports/sandbox-backend.ts';
 import { isFinalFailure } from '#actors/sandbox/sandbox.failures.ts';
 import type { SandboxEffect } from '#actors/sandbox/sandbox.effects.ts';
+import { traced } from '../../tracing/spans.ts';
 import type { EffectContext } from '../driver/driver.ts';
 
 export const sandboxEffectRunner =
   (backend: SandboxBackend) =>
-  async (effect: SandboxEffect, { state, signal }: EffectContext<SandboxState>): Promise<SandboxCommand | null> => {
-    switch (effect.type) {
-      case 'ensurePrepared':
-        return { type: 'ReportPrepared' }; // images are mounted with the launch; nothing is fetched from off the node yet
-      case 'ensureLaunched':
-        return finalOr(
-          (error) => ({ type: 'ReportFailed', error }),
-          async () => ({ type: 'ReportStarted', ...(await backend.ensureLaunched(state, signal)) }),
-        );
-      case 'ensureAttached': {
-        const gone = await backend.watch(state, effect.frozen, signal);
-        return gone ? { type: 'ReportExited', error: gone } : null;
-      }
-      case 'ensurePaused':
-        return transition(async () => {
-          return { type: 'ReportPaused', ...(await backend.ensurePaused(state)) };
-        });
-      case 'ensureResumed':
-        return transition(async () => {
-          await backend.ensureResumed(state);
-          return { type: 'ReportResumed' };
-        });
-      case 'ensureSnapshot':
-        return transition(async () => ({ type: 'ReportSnapshotted', ...(await backend.ensureSnapshot(state, effect)) }));
-      case 'ensureDestroyed':
-        await backend.ensureDestroyed(state);
-        return { type: 'ReportDestroyed' };
-    }
+  (effect: SandboxEffect, context: EffectContext<SandboxState>): Promise<SandboxCommand | null> => {
+    const { state, stored } = context;
+    if (effect.type === 'ensureAttached') return runOn(backend, effect, context); // lasts as long as the sandbox
+    const span = { parent: stored.commit.traceparent, attributes: { 'dsec.sandbox': state.id } };
+    return traced(`effect.${effect.type}`, span, () => runOn(backend, effect, context));
   };
+
+const runOn = async (backend: SandboxBackend, effect: SandboxEffect, { state, signal }: EffectContext<SandboxState>): Promise<SandboxCommand | null> => {
+  switch (effect.type) {
+    case 'ensurePrepared':
+      return { type: 'ReportPrepared' }; // images are mounted with the launch; nothing is fetched from off the node yet
+    case 'ensureLaunched':
+      return finalOr(
+        (error) => ({ type: 'ReportFailed', error }),
+        async () => ({ type: 'ReportStarted', ...(await backend.ensureLaunched(state, signal)) }),
+      );
+    case 'ensureAttached': {
+      const gone = await backend.watch(state, effect.frozen, signal);
+      return gone ? { type: 'ReportExited', error: gone } : null;
+    }
+    case 'ensurePaused':
+      return transition(async () => {
+        return { type: 'ReportPaused', ...(await backend.ensurePaused(state)) };
+      });
+    case 'ensureResumed':
+      return transition(async () => {
+        await backend.ensureResumed(state);
+        return { type: 'ReportResumed' };
+      });
+    case 'ensureSnapshot':
+      return transition(async () => ({ type: 'ReportSnapshotted', ...(await backend.ensureSnapshot(state, effect)) }));
+    case 'ensureDestroyed':
+      await backend.ensureDestroyed(state);
+      return { type: 'ReportDestroyed' };
+  }
+};
 
 const transition = (work: () => Promise<SandboxCommand>): Promise<SandboxCommand> => finalOr((error) => ({ type: 'ReportTransitionFailed', error }), work);
 

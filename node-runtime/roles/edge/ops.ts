@@ -16,6 +16,8 @@ import { ENDED_STATUSES, EXPIRY_REASONS } from '#bus/sandbox/state.ts';
 import { TRACEPARENT_HEADER, traceIdOf } from '#bus/trace-context.ts';
 import { type ActorAddress, opFilter, parseOpSubject, sandboxAddress } from '#bus/subjects.ts';
 import type { EventLog } from '#actors/ports/event-log.ts';
+import { SpanKind } from '@opentelemetry/api';
+import { traced } from '../../tracing/spans.ts';
 import type { Log } from '../../log/log.ts';
 import type { SandboxDriver } from './commands.ts';
 import { EDGE_LIMITS } from './limits.ts';
@@ -88,7 +90,7 @@ const answer = async (options: OpsOptions, message: Msg): Promise<Uint8Array> =>
     return { op: isOpName(op) ? op : 'unknown', durationMs, actorId, traceId: traceIdOf(message.headers?.get(TRACEPARENT_HEADER)) };
   };
   try {
-    const frame = await perform(options, message);
+    const frame = await tracedOp(options, message);
     options.log.debug('op.answered', { ...line(), outcome: 'applied' });
     return frame;
   } catch (thrown) {
@@ -96,6 +98,12 @@ const answer = async (options: OpsOptions, message: Msg): Promise<Uint8Array> =>
     options.log.debug('op.refused', { ...line(), code, outcome });
     return failure(thrown);
   }
+};
+
+const tracedOp = (options: OpsOptions, message: Msg): Promise<Uint8Array> => {
+  const { op = '', sandbox = '' } = parseOpSubject(message.subject) ?? {};
+  const span = { parent: message.headers?.get(TRACEPARENT_HEADER) || undefined, kind: SpanKind.SERVER, attributes: { 'dsec.sandbox': sandbox.slice(0, 100) } };
+  return traced(`op.${isOpName(op) ? op : 'unknown'}`, span, () => perform(options, message));
 };
 
 const perform = async (options: OpsOptions, message: Msg): Promise<Uint8Array> => {

@@ -32,6 +32,8 @@ import type { Quota } from '#actors/ports/quota.ts';
 import { requestDefinition } from '#actors/request/request.definition.ts';
 import type { RequestEffect } from '#actors/request/request.effects.ts';
 import { isGroupOver } from '#actors/request/request.group.ts';
+import { SpanKind } from '@opentelemetry/api';
+import { traced } from '../../tracing/spans.ts';
 import type { Log } from '../../log/log.ts';
 import { ActorDriver } from '../driver/driver.ts';
 import { LaneTurns } from './lane-turns.ts';
@@ -138,7 +140,13 @@ export class Placement {
     this.#o.connection.publish(replyTo, encode('turn', reply));
   }
 
-  async #perform(delivery: Delivery, envelope: CommandEnvelope, command: RequestBusCommand): Promise<void> {
+  /** What is decided and sent below it names this span as its cause. */
+  #perform(delivery: Delivery, envelope: CommandEnvelope, command: RequestBusCommand): Promise<void> {
+    const span = { parent: envelope.traceparent, kind: SpanKind.CONSUMER, attributes: { 'dsec.request': command.requestId } };
+    return traced(SPANS[command.type], span, (traceparent) => this.#performTraced(delivery, { ...envelope, traceparent }, command));
+  }
+
+  async #performTraced(delivery: Delivery, envelope: CommandEnvelope, command: RequestBusCommand): Promise<void> {
     const work: Work = { delivery, envelope, address: requestAddress(command.project, command.requestId), now: this.#o.clock.now() };
     switch (command.type) {
       case 'PlaceSandboxes':
@@ -276,6 +284,14 @@ export class Placement {
     }
   }
 }
+
+const SPANS: Readonly<Record<RequestBusCommand['type'], string>> = {
+  PlaceSandboxes: 'placement.place',
+  PlaceGroup: 'placement.group',
+  ReportBatch: 'placement.report',
+  ReportChunk: 'placement.report',
+  DecideChunk: 'placement.decide',
+};
 
 const seed = (): number => randomBytes(4).readUInt32LE(0);
 
