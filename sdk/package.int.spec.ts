@@ -45,7 +45,7 @@ test('it holds code, declarations, manual and licence, and nothing native', () =
   expect(files.filter((name) => /\.(node|so|c|ts)$/.test(name) && !name.endsWith('.d.ts'))).toEqual([]);
   const code = readFileSync(join(installed, 'dist/sdk.mjs'), 'utf8');
   const outside = [...code.matchAll(/^(?:import|\}) .*from "([^"]+)";$/gm)].map(([, name]) => name ?? '').filter((name) => !name.startsWith('node:'));
-  expect(new Set(outside)).toEqual(new Set(['@nats-io/transport-node', 'zod']));
+  expect(new Set(outside)).toEqual(new Set(['@nats-io/transport-node', '@opentelemetry/api', 'zod']));
 });
 
 test('plain Node runs the session of the paper with it', async () => {
