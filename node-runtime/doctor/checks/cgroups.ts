@@ -33,6 +33,14 @@ const fileOfV2 = (file: string): ProbeResult => {
   return v2 ? withGroup(v2, (group) => presentIf(existsSync(join(group, file)))) : absent('no v2 tree is mounted');
 };
 
+/** Which way a paused sandbox's memory goes on this host. */
+const reclaimOfV2 = (group: string): ProbeResult => {
+  if (!existsSync(join(group, 'memory.reclaim'))) return absent('v2 without memory.reclaim: page by page alone');
+  return existsSync(join(group, 'memory.swap.max'))
+    ? present('v2: page by page, then memory.reclaim, with memory.swap.max open while paused')
+    : limited('v2: memory.reclaim, and no memory.swap.max: this kernel has no swap, only what files fill is given back');
+};
+
 export const CGROUP_CHECKS: readonly Check[] = [
   {
     name: 'control-group layout',
@@ -74,9 +82,11 @@ export const CGROUP_CHECKS: readonly Check[] = [
     fallback: 'memory.force_empty, or process_madvise with MADV_PAGEOUT',
     probe: () => {
       const { v2, v1 } = cgroupMounts();
-      if (v2 && controllersOfV2(v2).includes('memory')) return withGroup(v2, (group) => presentIf(existsSync(join(group, 'memory.reclaim'))));
+      if (v2 && controllersOfV2(v2).includes('memory')) return withGroup(v2, reclaimOfV2);
       const memory = v1.get('memory');
-      return memory ? withGroup(memory, (group) => (existsSync(join(group, 'memory.force_empty')) ? limited('v1: memory.force_empty') : absent())) : absent();
+      return memory
+        ? withGroup(memory, (group) => (existsSync(join(group, 'memory.force_empty')) ? limited('v1: page by page, then memory.force_empty') : absent()))
+        : absent();
     },
   },
   {

@@ -1,4 +1,4 @@
-/* Which layout a host has, from its mountinfo; and what the v2 layout writes, on a directory that stands for the tree. */
+/* Which layout a host has, from its mountinfo; and what is written to and read from its files, on a directory that stands for the tree. */
 #include "cgroup.h"
 #include "check.h"
 #include "files.h"
@@ -121,6 +121,96 @@ static void v2_limits(void)
 	CHECK(rmdir(directory) == 0);
 }
 
+static void write_file(int dir, const char *path, const char *text)
+{
+	int fd = openat(dir, path, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0644);
+	CHECK(fd >= 0);
+	CHECK(write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+	close(fd);
+}
+
+/* The files of one payload's memory, in a directory that stands for the tree. */
+struct memory_stand {
+	char directory[40];
+	struct cgroup_tree tree;
+	int dir;
+};
+
+static void stand_up(struct memory_stand *stand, bool v2)
+{
+	strcpy(stand->directory, "/tmp/dsec-memory-test-XXXXXX");
+	CHECK(mkdtemp(stand->directory));
+	stand->dir = open(stand->directory, O_RDONLY | O_DIRECTORY);
+	stand->tree = (struct cgroup_tree){
+		.layout = v2 ? CGROUP_V2 : CGROUP_V1,
+		.count = 1,
+		.list = {{.unified = v2, .controllers = CONTROL_NEEDED, .fd = stand->dir}},
+	};
+	CHECK(mkdirat(stand->dir, "sb-x", 0755) == 0 && mkdirat(stand->dir, "sb-x/payload", 0755) == 0);
+}
+
+static void take_down(struct memory_stand *stand, const char *const *files, size_t count)
+{
+	char path[128];
+	for (size_t i = 0; i < count; i++) {
+		snprintf(path, sizeof path, "sb-x/payload/%s", files[i]);
+		CHECK(unlinkat(stand->dir, path, 0) == 0);
+	}
+	CHECK(unlinkat(stand->dir, "sb-x/payload", AT_REMOVEDIR) == 0 && unlinkat(stand->dir, "sb-x", AT_REMOVEDIR) == 0);
+	close(stand->dir);
+	CHECK(rmdir(stand->directory) == 0);
+}
+
+static void v2_pause_opens_swap_and_reclaims(void)
+{
+	static const char *const FILES[] = {"memory.swap.max", "memory.reclaim", "memory.stat", "memory.current", "memory.swap.current"};
+	struct memory_stand stand;
+	struct cgroup_memory memory;
+	stand_up(&stand, true);
+	/* a kernel without swap has no file for it, and that is no failure */
+	CHECK(cgroup_allow_swap(&stand.tree, "sb-x", true, 0) == 0);
+	write_file(stand.dir, "sb-x/payload/memory.swap.max", "0");
+	CHECK(cgroup_allow_swap(&stand.tree, "sb-x", true, 16) == 0);
+	expect(stand.dir, "sb-x/payload/memory.swap.max", "max");
+	write_file(stand.dir, "sb-x/payload/memory.reclaim", "");
+	cgroup_reclaim(&stand.tree, "sb-x", 209715200);
+	expect(stand.dir, "sb-x/payload/memory.reclaim", "209715200");
+	write_file(stand.dir, "sb-x/payload/memory.swap.max", "");
+	CHECK(cgroup_allow_swap(&stand.tree, "sb-x", false, 16) == 0);
+	expect(stand.dir, "sb-x/payload/memory.swap.max", "16777216");
+
+	write_file(stand.dir, "sb-x/payload/memory.stat", "anon 1000\nfile 5000\nkernel 7\nshmem 200\nfile_mapped 9\nanon_thp 3\n");
+	CHECK(cgroup_read_memory(&stand.tree, "sb-x", &memory) == -1); /* half of the files: it is just being removed */
+	write_file(stand.dir, "sb-x/payload/memory.current", "6300\n");
+	CHECK(cgroup_read_memory(&stand.tree, "sb-x", &memory) == 0);
+	CHECK(memory.swapped_bytes == 0); /* no swap in this kernel */
+	write_file(stand.dir, "sb-x/payload/memory.swap.current", "4096\n");
+	CHECK(cgroup_read_memory(&stand.tree, "sb-x", &memory) == 0);
+	CHECK(memory.reclaimable_bytes == 1200 && memory.file_bytes == 4800 && memory.used_bytes == 6300 && memory.swapped_bytes == 4096);
+	take_down(&stand, FILES, sizeof FILES / sizeof *FILES);
+}
+
+static void v1_pause_inclines_to_swap_and_empties(void)
+{
+	static const char *const FILES[] = {"memory.swappiness", "memory.force_empty", "memory.stat", "memory.usage_in_bytes"};
+	struct memory_stand stand;
+	struct cgroup_memory memory;
+	stand_up(&stand, false);
+	write_file(stand.dir, "sb-x/payload/memory.swappiness", "");
+	CHECK(cgroup_allow_swap(&stand.tree, "sb-x", false, 0) == 0);
+	expect(stand.dir, "sb-x/payload/memory.swappiness", "0");
+	CHECK(cgroup_allow_swap(&stand.tree, "sb-x", true, 0) == 0);
+	expect(stand.dir, "sb-x/payload/memory.swappiness", "100");
+	write_file(stand.dir, "sb-x/payload/memory.force_empty", "");
+	cgroup_reclaim(&stand.tree, "sb-x", 209715200);
+	expect(stand.dir, "sb-x/payload/memory.force_empty", "0");
+	write_file(stand.dir, "sb-x/payload/memory.stat", "cache 5000\nrss 1000\nshmem 200\nswap 4096\n");
+	write_file(stand.dir, "sb-x/payload/memory.usage_in_bytes", "6300\n");
+	CHECK(cgroup_read_memory(&stand.tree, "sb-x", &memory) == 0);
+	CHECK(memory.reclaimable_bytes == 1200 && memory.file_bytes == 4800 && memory.used_bytes == 6300 && memory.swapped_bytes == 4096);
+	take_down(&stand, FILES, sizeof FILES / sizeof *FILES);
+}
+
 int main(void)
 {
 	RUN(chooses_v2);
@@ -128,5 +218,7 @@ int main(void)
 	RUN(chooses_mixed);
 	RUN(refuses_a_host_without_controllers);
 	RUN(v2_limits);
+	RUN(v2_pause_opens_swap_and_reclaims);
+	RUN(v1_pause_inclines_to_swap_and_empties);
 	return 0;
 }

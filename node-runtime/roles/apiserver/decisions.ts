@@ -7,10 +7,12 @@ import type { Clock } from '#actors/ports/clock.ts';
 import type { CommandQueue } from '#actors/ports/command-queue.ts';
 import { APISERVER_LIMITS } from './limits.ts';
 
+type Waiting = { readonly decided: Promise<CommandReply | null>; readonly resolve: (reply: CommandReply) => void };
+
 export class Decisions {
   readonly #queue: CommandQueue;
   readonly #prefix: string;
-  readonly #waiting = new Map<string, (reply: CommandReply) => void>();
+  readonly #waiting = new Map<string, Waiting>();
   readonly #subscription: { unsubscribe(): void };
 
   /** `onTurn`: the turn of a create has come. */
@@ -23,7 +25,7 @@ export class Decisions {
         const reply = CommandReply.safeParse(parseJson(message.data));
         if (!reply.success) return;
         const waiting = this.#waiting.get(reply.data.commandId);
-        if (waiting) waiting(reply.data);
+        if (waiting) waiting.resolve(reply.data);
         else onTurn(reply.data.commandId);
       },
     });
@@ -34,19 +36,30 @@ export class Decisions {
   }
 
   /** Stores the command, then answers with the Edge's decision, or `pending` when it has not decided in time. */
-  async decide(subject: string, envelope: CommandEnvelope, waitMs = APISERVER_LIMITS.decisionWaitMs): Promise<Decision> {
-    const decided = new Promise<CommandReply | null>((resolve) => {
-      const timer = setTimeout(() => resolve(null), waitMs);
-      this.#waiting.set(envelope.id, (reply) => {
-        clearTimeout(timer);
-        resolve(reply);
-      });
-    }).finally(() => this.#waiting.delete(envelope.id));
+  async decide(subject: string, envelope: CommandEnvelope, waitMs: number = APISERVER_LIMITS.decisionWaitMs): Promise<Decision> {
+    const { decided } = this.#waitFor(envelope.id, waitMs);
     await this.store(subject, { ...envelope, replyTo: this.#prefix });
     const reply = await decided;
     if (!reply) return { decision: 'pending', reason: `the node has not answered within ${waitMs} ms; the command is stored and will be obeyed` };
     if (!reply.result.ok) throw new DsecError(reply.result.error);
     return reply.result.data;
+  }
+
+  /** Who asks the same at the same time waits for the same answer: the queue takes it once, and the Edge answers once. */
+  #waitFor(commandId: string, waitMs: number): Waiting {
+    const there = this.#waiting.get(commandId);
+    if (there) return there;
+    let resolve: Waiting['resolve'] = () => {};
+    const decided = new Promise<CommandReply | null>((settle) => {
+      const timer = setTimeout(() => settle(null), waitMs);
+      resolve = (reply) => {
+        clearTimeout(timer);
+        settle(reply);
+      };
+    }).finally(() => this.#waiting.delete(commandId));
+    const waiting = { decided, resolve };
+    this.#waiting.set(commandId, waiting);
+    return waiting;
   }
 
   /** Stores a create; a placement says on our inbox when its turn has come. */
