@@ -10,7 +10,7 @@ const PANELS: readonly Panel[] = [
   { title: 'refused by admission, in all', unit: '', series: [{ name: 'refused', of: ({ refused }) => refused }] },
   { title: 'started per second', unit: '/s', series: [{ name: 'started', of: ({ startedPerS }) => startedPerS }] },
   {
-    title: 'asked → running',
+    title: 'asked → running, p50 and p99',
     unit: 'ms',
     series: [
       { name: 'p50', of: ({ latencyP50Ms }) => latencyP50Ms },
@@ -40,7 +40,6 @@ export const timeChart = (title: string, rows: readonly Row[]): string => {
         xAxisIndex: i,
         yAxisIndex: i,
         data: rows.map((row, n) => [seconds[n], round(of(row))]),
-        endLabel: { show: panel.series.length > 1, formatter: '{a}' },
       })),
     ),
   });

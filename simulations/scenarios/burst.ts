@@ -4,7 +4,7 @@
  */
 import type { ClientKey, ProjectName } from '#bus/ids.ts';
 import { Process } from '../hosts/process.ts';
-import type { Parts } from '../hosts/parts.ts';
+import { type Parts, PRODUCTION } from '../hosts/parts.ts';
 import { Random } from '../kernel/random.ts';
 import type { Trace } from '../kernel/trace.ts';
 import { GOOD_LINK } from '../ports/link.ts';
@@ -23,16 +23,20 @@ export type BurstOptions = {
   readonly jobs: number;
   /** Requests of at most so many sandboxes each; 256 and fewer are single requests, more are groups. */
   readonly perRequest: number;
+  /** Already there, on the first half of the nodes alone: what an earlier day has left. */
+  readonly before: number;
   readonly parts?: Partial<Parts>;
   readonly trace?: Trace;
   readonly observers?: RunOptions['observers'];
   readonly say?: (run: Run, figures: Figures) => void;
 };
-export const BURST: BurstOptions = { seed: 1, sandboxes: 32_000, nodes: 160, placements: 4, viewAgeMs: 1_000, jobs: 16, perRequest: 2_000 };
+export const BURST: BurstOptions = { seed: 1, sandboxes: 32_000, nodes: 160, placements: 4, viewAgeMs: 1_000, jobs: 16, perRequest: 2_000, before: 0 };
 
 export type BurstResult = RunResult & { readonly maxOverMean: number; readonly lost: number; readonly doubled: number; readonly figures: Figures };
 
 const WARM_UP_MS = 8_000;
+const SETTLE_MS = 8_000;
+const BEFORE = 'before';
 const WITHIN_MS = 900;
 const LONGEST_MS = 60_000;
 
@@ -43,7 +47,7 @@ export const burst = (o: BurstOptions): BurstResult => {
   const run = new Run({
     seed: o.seed,
     ...(o.trace ? { trace: o.trace } : {}),
-    ...(o.parts ? { parts: o.parts } : {}),
+    parts: { ...o.parts, choose: firstHalfFor(BEFORE, o.parts?.choose ?? PRODUCTION.choose, o.nodes) },
     tiebreak: 'fifo',
     keeping: 'lean',
     duplicateWindowMs: 30_000,
@@ -78,8 +82,13 @@ export const burst = (o: BurstOptions): BurstResult => {
     const { cluster } = run;
     cluster.start();
     run.until(WARM_UP_MS);
-    for (let job = 0; job < o.jobs; job += 1) ask(run, figures, o, job, random.child(`job ${job}`));
-    run.until(WARM_UP_MS + LONGEST_MS, 250, () => {
+    if (o.before > 0) {
+      ask(run, new Figures(), { ...o, sandboxes: o.before, jobs: 1 }, BEFORE, random.child(BEFORE));
+      run.until(WARM_UP_MS + SETTLE_MS);
+    }
+    const startMs = run.nowMs;
+    for (let job = 0; job < o.jobs; job += 1) ask(run, figures, o, `job-${job}`, random.child(`job ${job}`), job);
+    run.until(startMs + LONGEST_MS, 250, () => {
       figures.tick(run);
       o.say?.(run, figures);
       return figures.started >= o.sandboxes;
@@ -89,9 +98,14 @@ export const burst = (o: BurstOptions): BurstResult => {
   return { ...result, maxOverMean, lost: o.sandboxes - figures.started, doubled, figures };
 };
 
-const ask = (run: Run, figures: Figures, o: BurstOptions, job: number, random: Random): void => {
+/** The same policy, but one project gets only the first half of the nodes. */
+const firstHalfFor =
+  (project: string, policy: Parts['choose'], nodes: number): Parts['choose'] =>
+  (input) =>
+    policy(input.project === project ? { ...input, fleet: input.fleet.filter(({ edge }) => Number(edge.slice(1)) < nodes / 2) } : input);
+
+const ask = (run: Run, figures: Figures, o: BurstOptions, project: string, random: Random, job = 0): void => {
   const { cluster } = run;
-  const project = `job-${job}`;
   const process = new Process(`tenant-${project}`, cluster.ground, random, GOOD_LINK, { skewMs: 0, driftPpm: 0 });
   const events = { running: (ms: number) => figures.running(ms), ended: (state: 'ended' | 'refused' | 'lost') => figures.over(state, undefined) };
   const tenant = new Tenant(cluster, process, project as ProjectName, events, { looksAgain: false });

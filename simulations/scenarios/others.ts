@@ -66,7 +66,11 @@ export const edgeLoss = (o: ScenarioOptions): LargeResult =>
     ...steady(o, 0.5),
     during: ({ cluster }, _, random) => {
       cluster.time.after(STEADY_MS * 1_000, 'a tenth dies', () => {
-        for (const node of cluster.nodes) if (random.chance(100)) cluster.powerLoss(node, null);
+        const first = random.between(0, cluster.nodes.length - 1);
+        for (let i = 0; i < Math.ceil(cluster.nodes.length / 10); i += 1) {
+          const node = cluster.nodes[(first + i) % cluster.nodes.length];
+          if (node) cluster.powerLoss(node, null);
+        }
       });
     },
   });

@@ -1,0 +1,35 @@
+import { describe, expect, test } from 'vitest';
+import { policyOf } from '../report/policies.ts';
+import { BURST, burst } from './burst.ts';
+import { full } from './full.ts';
+import { edgeLoss, preempt, upgrade } from './others.ts';
+
+/** The large scenarios at a size for every change: the same code, a hundredth of the numbers. */
+describe('large scenarios, small', () => {
+  test('full: what was asked for runs at once, survives its faults, and ends; twice the same', { timeout: 120_000 }, () => {
+    const size = { seed: 1, nodes: 6, sandboxes: 600 };
+    const first = full(size);
+    expect(first.violation).toBeNull();
+    expect(first.figures.started).toBe(600);
+    expect(full(size).hash).toBe(first.hash);
+  });
+
+  test('burst: none lost, none doubled, and the overlay levels what stale views would heap up', { timeout: 120_000 }, () => {
+    const size = { ...BURST, nodes: 64, sandboxes: 3_200, jobs: 4, perRequest: 100 };
+    const ours = burst(size);
+    expect(ours).toMatchObject({ violation: null, lost: 0, doubled: 0 });
+    const herd = burst({ ...size, parts: policyOf('least-loaded') });
+    expect(herd.maxOverMean).toBeGreaterThan(2 * ours.maxOverMean);
+  });
+
+  test.each([
+    ['preempt', preempt],
+    ['edge-loss', edgeLoss],
+    ['upgrade', upgrade],
+  ])('%s: nothing bad happens, and all of it ends', { timeout: 120_000 }, (_, scenario) => {
+    const { violation, figures } = scenario({ seed: 1, scale: 0.003 });
+    expect(violation).toBeNull();
+    expect(figures.started).toBeGreaterThan(200);
+    expect(figures.ended + figures.lost).toBe(figures.started);
+  });
+});
