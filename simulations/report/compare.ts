@@ -23,7 +23,17 @@ export const compare = (policies: readonly string[], seed: number, scale: number
     for (const viewAgeMs of VIEW_AGES_MS) {
       const nodes = Math.max(8, Math.round(BURST.nodes * scale));
       const sandboxes = Math.round(BURST.sandboxes * scale);
-      const result = burst({ ...BURST, seed, nodes, sandboxes, before: Math.round(sandboxes / 2), viewAgeMs, parts: policyOf(policy) });
+      const result = burst({
+        ...BURST,
+        jobs: 16,
+        perRequest: 2_000,
+        seed,
+        nodes,
+        sandboxes,
+        before: Math.round(sandboxes / 2),
+        viewAgeMs,
+        parts: policyOf(policy),
+      });
       if (result.violation) throw new Error(`${policy}, views of ${viewAgeMs} ms: ${result.violation.message}`);
       ratios.push(result.maxOverMean);
       faults += result.lost + result.doubled;

@@ -30,7 +30,7 @@ export type BurstOptions = {
   readonly observers?: RunOptions['observers'];
   readonly say?: (run: Run, figures: Figures) => void;
 };
-export const BURST: BurstOptions = { seed: 1, sandboxes: 32_000, nodes: 160, placements: 4, viewAgeMs: 1_000, jobs: 16, perRequest: 2_000, before: 0 };
+export const BURST: BurstOptions = { seed: 1, sandboxes: 32_000, nodes: 160, placements: 4, viewAgeMs: 1_000, jobs: 1, perRequest: 32_000, before: 0 };
 
 export type BurstResult = RunResult & { readonly maxOverMean: number; readonly lost: number; readonly doubled: number; readonly figures: Figures };
 
