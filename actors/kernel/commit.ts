@@ -1,5 +1,5 @@
 /** Commits as the host makes them: built from a decision, named for the broker, recognised when they come back. */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { type Commit, COMMIT_VERSION } from '#bus/envelope.ts';
 import type { ActorAddress } from '#bus/subjects.ts';
 import type { TimestampMs } from '#bus/units.ts';
@@ -46,7 +46,7 @@ export const appendRequestOf = (address: ActorAddress, stored: StoredCommit | nu
  * second for a repetition of the first.
  */
 const messageIdOf = ({ project, id }: ActorAddress, expectedSequence: number, { commandId, at, events }: Commit): string => {
-  const digest = createHash('sha256').update(JSON.stringify(events)).digest('hex').slice(0, 16);
+  const digest = hash('sha256', JSON.stringify(events)).slice(0, 16);
   return `${project}:${id}:${expectedSequence}:${commandId}:${at}:${digest}`;
 };
 

@@ -11,14 +11,17 @@ import type { SandboxState } from '#bus/sandbox/state.ts';
 
 export type SnapshotOrder = { readonly snapshotId: SnapshotId; readonly scrub: ScrubRules; readonly purpose: SnapshotPurpose };
 
+/** Says when a newer state has overtaken the work. The signal is made when it is first asked for: most work is over before. */
+export type Overtaking = { readonly signal: AbortSignal };
+
 export interface SandboxBackend {
   /** Brings the sandbox to life; answers with its first process when it can take commands. */
-  ensureLaunched(sandbox: SandboxState, signal: AbortSignal): Promise<{ readonly pid: number }>;
+  ensureLaunched(sandbox: SandboxState, overtaking: Overtaking): Promise<{ readonly pid: number }>;
   /**
    * Holds the channel to a live sandbox, whose commands are made to rest (`frozen`), to run, or left as they are (null: that is
    * changing). Resolves with the reason when the sandbox is gone, with null when aborted.
    */
-  watch(sandbox: SandboxState, frozen: boolean | null, signal: AbortSignal): Promise<WireError | null>;
+  watch(sandbox: SandboxState, frozen: boolean | null, overtaking: Overtaking): Promise<WireError | null>;
   /** Ends every process and frees mounts, groups, addresses and the writable layer. */
   ensureDestroyed(sandbox: SandboxState): Promise<void>;
   /** Everything in it rests, and its memory is given back; null when that is not known, or goes on. */

@@ -31,10 +31,21 @@ export const evolveSandbox = (state: SandboxState | null, event: SandboxEvent): 
     if (event.type !== 'SandboxAdmitted') throw new Error(`sandbox: ${event.type} before SandboxAdmitted`);
     return stateOf(sandboxMachine.getInitialSnapshot(inertScope, event));
   }
-  const before = sandboxMachine.resolveState({ value: state.status, context: state });
+  const before = { ...inStatus(state.status), context: state as SandboxContext };
   const after = sandboxMachine.transition(before, event, inertScope);
   if (after === before) throw new Error(`sandbox ${state.id}: ${event.type} cannot follow in state ${state.status}`);
   return stateOf(after);
+};
+
+type Snapshot = ReturnType<typeof sandboxMachine.resolveState>;
+/** Resolving a status to nodes of the machine is half of a transition's cost, and depends on the status alone. */
+const resolved = new Map<SandboxStatus, Snapshot>();
+const inStatus = (status: SandboxStatus): Snapshot => {
+  const known = resolved.get(status);
+  if (known) return known;
+  const snapshot = sandboxMachine.resolveState({ value: status, context: {} as SandboxContext });
+  resolved.set(status, snapshot);
+  return snapshot;
 };
 
 /** A snapshot of the machine as the state that commits carry. */

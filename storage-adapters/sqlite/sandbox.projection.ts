@@ -81,13 +81,16 @@ export class SandboxProjection {
     let sequence = this.#asOf.get(shard);
     if (sequence === undefined) throw new Error(`shard ${shard} was not begun`);
     this.#db.transaction(() => {
-      for (const entry of entries) {
-        const at = entry.kind === 'commit' ? entry.stored.sequence : entry.sequence;
-        if (at <= (sequence ?? 0)) continue;
-        sequence = at;
-        if (entry.kind === 'forgotten') this.#remove(entry.address);
-        else if (entry.stored.address.kind === 'sandbox' && !this.#upsert(entry.stored)) unreadable.push(entry.stored);
+      const fresh = entries.filter((entry) => sequenceOf(entry) > (sequence ?? 0));
+      for (const { forgotten, commits } of byActor(fresh)) {
+        if (forgotten) this.#remove(forgotten);
+        while (commits.length > 0) {
+          const newest = commits.pop() as StoredCommit;
+          if (this.#upsert(newest)) break; // what came before it would only be written over
+          unreadable.push(newest);
+        }
       }
+      sequence = Math.max(sequence ?? 0, ...fresh.slice(-1).map(sequenceOf));
       this.#statements.advance.run({ shard, sequence, fedAt: nowMs });
     })();
     this.#asOf.set(shard, sequence);
@@ -181,6 +184,22 @@ export class SandboxProjection {
     for (const { shard, sequence } of this.#statements.streams.all() as { shard: string; sequence: number }[]) this.#asOf.set(shard, sequence);
   }
 }
+
+const sequenceOf = (entry: ProjectionEntry): number => (entry.kind === 'commit' ? entry.stored.sequence : entry.sequence);
+
+/** What a run of the stream says of each sandbox: whether it was forgotten, and its commits since, in their order. */
+type Told = { readonly forgotten: ActorAddress | undefined; readonly commits: StoredCommit[] };
+const byActor = (entries: readonly ProjectionEntry[]): Iterable<Told> => {
+  const told = new Map<string, Told>();
+  for (const entry of entries) {
+    const address = entry.kind === 'commit' ? entry.stored.address : entry.address;
+    if (address.kind !== 'sandbox') continue;
+    const key = `${address.project} ${address.id}`;
+    if (entry.kind === 'forgotten') told.set(key, { forgotten: address, commits: [] });
+    else if (!told.get(key)?.commits.push(entry.stored)) told.set(key, { forgotten: undefined, commits: [entry.stored] });
+  }
+  return told.values();
+};
 
 const viewOf = ({ version, sequence, state }: Row): SandboxView => ({
   version,

@@ -33,6 +33,7 @@ export type ControlPlane = {
   readonly project: string;
   readonly logFile: string;
   readonly config: Config;
+  readonly busPids: readonly number[];
   /** In the order of the options. */
   readonly control: readonly RoleChild[];
   readonly fleet: readonly RoleChild[];
@@ -98,6 +99,7 @@ export const startControlPlane = async (options: ControlPlaneOptions): Promise<C
       fleet.push(await start(`fleet-${n}`, ['edge'], { backend: 'null', nullEdges, edgeName: `host-${n}` }));
     return {
       servers: bus.servers,
+      busPids: bus.pids(),
       project: PROJECT,
       logFile,
       config: loadConfig({ flags: settings as Partial<ConfigInput> }),
@@ -116,16 +118,16 @@ export const startControlPlane = async (options: ControlPlaneOptions): Promise<C
   }
 };
 
-type BusProcess = { readonly servers: readonly string[]; stop(): Promise<void>; kill(): Promise<void>; restart(): Promise<void> };
+type BusProcess = { readonly servers: readonly string[]; pids(): number[]; stop(): Promise<void>; kill(): Promise<void>; restart(): Promise<void> };
 
 const startBus = async (replicas: 1 | 3): Promise<BusProcess> => {
   if (replicas === 1) {
     const server = await startNatsServer('max_payload: 1048576');
-    return { servers: [server.url], stop: () => server.stop(), kill: () => server.kill(), restart: () => server.restart() };
+    return { servers: [server.url], pids: () => [server.pid], stop: () => server.stop(), kill: () => server.kill(), restart: () => server.restart() };
   }
   const cluster = await startNatsCluster();
   const notHere = () => Promise.reject(new Error('a cluster loses single servers: see startNatsCluster'));
-  return { servers: cluster.urls, stop: () => cluster.stop(), kill: notHere, restart: notHere };
+  return { servers: cluster.urls, pids: () => cluster.pids(), stop: () => cluster.stop(), kill: notHere, restart: notHere };
 };
 
 /** Something that the name `small` stands for; nothing of it is ever mounted. */

@@ -3,6 +3,7 @@ import { freePort, startNatsServer, type TestNatsServer } from '#test/helpers/na
 
 export type TestNatsCluster = {
   readonly urls: string[];
+  pids(): number[];
   /** Server by the name that stream information calls it. */
   serverNamed(name: string): TestNatsServer;
   stop(): Promise<void>;
@@ -20,6 +21,7 @@ export const startNatsCluster = async (): Promise<TestNatsCluster> => {
   }
   return {
     urls: [...servers.values()].map(({ url }) => url),
+    pids: () => [...servers.values()].map(({ pid }) => pid),
     serverNamed: (name) => {
       const server = servers.get(name);
       if (!server) throw new Error(`no server is named ${name}`);

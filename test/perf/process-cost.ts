@@ -17,6 +17,9 @@ const statOf = (pid: number | string): string[] => {
 };
 const sum = (pid: number, ...fields: readonly number[]): number => fields.reduce((total, field) => total + Number(statOf(pid)[field]), 0) * MS_PER_TICK;
 
+/** User and system time of a process since it began. */
+export const processorMs = (pid: number): number => sum(pid, STAT.utime, STAT.stime);
+
 const launcherPid = (runDir: string): number => {
   for (const name of readdirSync('/proc')) {
     if (!/^\d+$/.test(name)) continue;
@@ -34,13 +37,12 @@ const launcherPid = (runDir: string): number => {
 export const costMeter = (platform: Platform): (() => Costs) => {
   const { bus, control = 0, edge = 0 } = platform.pids();
   const launcher = launcherPid(platform.config.runDir);
-  const own = (pid: number) => sum(pid, STAT.utime, STAT.stime);
   return () => ({
-    bus: own(bus),
-    control: own(control),
-    edge: own(edge),
-    client: own(process.pid),
-    launcher: own(launcher),
+    bus: processorMs(bus),
+    control: processorMs(control),
+    edge: processorMs(edge),
+    client: processorMs(process.pid),
+    launcher: processorMs(launcher),
     sandboxes: sum(launcher, STAT.cutime, STAT.cstime),
   });
 };

@@ -12,7 +12,7 @@ import type { LayerDigest, SandboxId } from '#bus/ids.ts';
 import { EXPIRY_REASONS, type SandboxState } from '#bus/sandbox/state.ts';
 import type { CommandRecords } from '#actors/ports/command-records.ts';
 import type { Clock } from '#actors/ports/clock.ts';
-import type { SandboxBackend, SnapshotOrder } from '#actors/ports/sandbox-backend.ts';
+import type { Overtaking, SandboxBackend, SnapshotOrder } from '#actors/ports/sandbox-backend.ts';
 import { isFileOp } from '#bus/op/files.ts';
 import { isPortOp } from '#bus/op/ports.ts';
 import type { ExecOpName, OpParsed } from '#bus/op/schema.ts';
@@ -83,7 +83,7 @@ export class ContainerBackend implements SandboxBackend {
     this.freezer = new Freezer(options.launcher);
   }
 
-  ensureLaunched(sandbox: SandboxState, signal: AbortSignal): Promise<{ readonly pid: number }> {
+  ensureLaunched(sandbox: SandboxState, { signal }: Overtaking): Promise<{ readonly pid: number }> {
     return this.#launches.run(async () => {
       if (signal.aborted) throw DsecError.of('CANCELLED', `launch of ${sandbox.id} was overtaken by its end`);
       const dir = this.#dir(sandbox.id);
@@ -124,7 +124,7 @@ export class ContainerBackend implements SandboxBackend {
     if (live && live.hardEndAt !== hardEndOf(sandbox)) void this.#setHardEnd(live, sandbox);
   }
 
-  async watch(sandbox: SandboxState, frozen: boolean | null, signal: AbortSignal): Promise<WireError | null> {
+  async watch(sandbox: SandboxState, frozen: boolean | null, { signal }: Overtaking): Promise<WireError | null> {
     const attached = await this.#attach(sandbox);
     if (!('gone' in attached)) return attached;
     if (frozen !== null) await this.#rest(sandbox.id, attached, frozen);

@@ -17,9 +17,9 @@ export class NullBackend implements NodeBackend {
     return { pid: NO_PROCESS };
   }
 
-  watch(_sandbox: SandboxState, _frozen: boolean | null, signal: AbortSignal): Promise<WireError | null> {
-    if (signal.aborted) return Promise.resolve(null);
-    return new Promise((resolve) => signal.addEventListener('abort', () => resolve(null), { once: true }));
+  /** Nothing that could end by itself: it holds until nobody waits for it any more. */
+  watch(): Promise<WireError | null> {
+    return new Promise(() => {});
   }
 
   async ensureDestroyed(): Promise<void> {}

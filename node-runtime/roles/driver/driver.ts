@@ -44,8 +44,46 @@ export type DriverOptions<S extends object, C extends { readonly type: string },
 /** The reason of every abort: without one, each makes an exception with a stack that nobody looks at. */
 const OVERTAKEN = 'overtaken by a newer state';
 
-type Running = { readonly abort: AbortController };
+/** One effect under way. */
+class Running {
+  #abort: AbortController | undefined;
+  #isOvertaken = false;
+
+  get isOvertaken(): boolean {
+    return this.#isOvertaken;
+  }
+
+  /** Made when it is first asked for: a controller costs more than a short effect does, and most effects never look. */
+  get signal(): AbortSignal {
+    this.#abort ??= new AbortController();
+    if (this.#isOvertaken) this.#abort.abort(OVERTAKEN);
+    return this.#abort.signal;
+  }
+
+  overtake(): void {
+    this.#isOvertaken = true;
+    this.#abort?.abort(OVERTAKEN);
+  }
+}
 type ActorWork = { readonly effects: Map<string, Running>; timer: NodeJS.Timeout | undefined; deadlines: readonly Deadline[] };
+
+class EffectUnderWay<S> implements EffectContext<S> {
+  readonly address: ActorAddress;
+  readonly state: S;
+  readonly stored: StoredCommit;
+  readonly #running: Running;
+
+  constructor(address: ActorAddress, { state, stored }: { readonly state: S; readonly stored: StoredCommit }, running: Running) {
+    this.address = address;
+    this.state = state;
+    this.stored = stored;
+    this.#running = running;
+  }
+
+  get signal(): AbortSignal {
+    return this.#running.signal;
+  }
+}
 
 export class ActorDriver<S extends object, C extends { readonly type: string }, E extends { readonly type: string }, F extends Effect> {
   readonly #options: DriverOptions<S, C, E, F>;
@@ -101,7 +139,7 @@ export class ActorDriver<S extends object, C extends { readonly type: string }, 
   release(address: ActorAddress): void {
     const key = commitSubject(address);
     const work = this.#work.get(key);
-    for (const { abort } of work?.effects.values() ?? []) abort.abort();
+    for (const running of work?.effects.values() ?? []) running.overtake();
     clearTimeout(work?.timer);
     this.#work.delete(key);
     this.#host.evict(address);
@@ -112,7 +150,7 @@ export class ActorDriver<S extends object, C extends { readonly type: string }, 
     this.#closed = true;
     for (const { effects, timer } of this.#work.values()) {
       clearTimeout(timer);
-      for (const { abort } of effects.values()) abort.abort(OVERTAKEN);
+      for (const running of effects.values()) running.overtake();
     }
     for (const timer of this.#retries) clearTimeout(timer);
     this.#work.clear();
@@ -189,7 +227,7 @@ export class ActorDriver<S extends object, C extends { readonly type: string }, 
     this.#work.set(key, work);
     const { stop, start } = changesOfWork(work.effects.keys(), effects);
     for (const effectKey of stop) {
-      work.effects.get(effectKey)?.abort.abort(OVERTAKEN);
+      work.effects.get(effectKey)?.overtake();
       work.effects.delete(effectKey);
     }
     for (const effect of start) this.#start(work, effect, address);
@@ -199,32 +237,32 @@ export class ActorDriver<S extends object, C extends { readonly type: string }, 
   }
 
   #start(work: ActorWork, effect: F, address: ActorAddress): void {
-    const running: Running = { abort: new AbortController() };
+    const running = new Running();
     work.effects.set(effect.key, running);
-    void this.#runUntilReported(effect, address, running.abort.signal).finally(() => {
+    void this.#runUntilReported(effect, address, running).finally(() => {
       if (work.effects.get(effect.key) === running) work.effects.delete(effect.key);
     });
   }
 
-  async #runUntilReported(effect: F, address: ActorAddress, signal: AbortSignal): Promise<void> {
-    for (let repetition = 1; !signal.aborted; repetition += 1) {
+  async #runUntilReported(effect: F, address: ActorAddress, running: Running): Promise<void> {
+    for (let repetition = 1; !running.isOvertaken; repetition += 1) {
       const held = this.#host.peek(address);
       if (!held) return;
       const startedAt = this.#options.clock.monotonicMs();
       try {
-        const report = await this.#options.runEffect(effect, { address, state: held.state, stored: held.stored, signal });
+        const report = await this.#options.runEffect(effect, new EffectUnderWay(address, held, running));
         this.#options.log.debug('effect.done', { ...this.#lineOf(effect, held.stored, startedAt), outcome: 'applied', report: report?.type });
-        if (!report || signal.aborted) return;
+        if (!report || running.isOvertaken) return;
         const result = await this.submit(address, report, reportMeta(effect, held.stored, this.#options.clock.now()));
         if (result.ok || result.error.retry === 'never' || this.#closed) return;
         this.#options.log.warn('report.refused', { effect: effect.key, actorId: address.id, code: result.error.code });
       } catch (thrown) {
-        if (signal.aborted) return;
+        if (running.isOvertaken) return;
         const error = toWireError(thrown);
         const { code, outcome, message } = error;
         this.#options.log.warn('effect.failed', { ...this.#lineOf(effect, held.stored, startedAt), outcome, code, message, repetition });
       }
-      await this.#pause(backoffMs(repetition, DRIVER_LIMITS.effectRetryMinMs, DRIVER_LIMITS.effectRetryMaxMs), signal);
+      await this.#pause(backoffMs(repetition, DRIVER_LIMITS.effectRetryMinMs, DRIVER_LIMITS.effectRetryMaxMs), running.signal);
     }
   }
 

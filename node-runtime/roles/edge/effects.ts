@@ -17,17 +17,18 @@ export const sandboxEffectRunner =
     return traced(`effect.${effect.type}`, span, () => runOn(backend, effect, context));
   };
 
-const runOn = async (backend: SandboxBackend, effect: SandboxEffect, { state, signal }: EffectContext<SandboxState>): Promise<SandboxCommand | null> => {
+const runOn = async (backend: SandboxBackend, effect: SandboxEffect, context: EffectContext<SandboxState>): Promise<SandboxCommand | null> => {
+  const { state } = context;
   switch (effect.type) {
     case 'ensurePrepared':
       return { type: 'ReportPrepared' }; // images are mounted with the launch; nothing is fetched from off the node yet
     case 'ensureLaunched':
       return finalOr(
         (error) => ({ type: 'ReportFailed', error }),
-        async () => ({ type: 'ReportStarted', ...(await backend.ensureLaunched(state, signal)) }),
+        async () => ({ type: 'ReportStarted', ...(await backend.ensureLaunched(state, context)) }),
       );
     case 'ensureAttached': {
-      const gone = await backend.watch(state, effect.frozen, signal);
+      const gone = await backend.watch(state, effect.frozen, context);
       return gone ? { type: 'ReportExited', error: gone } : null;
     }
     case 'ensurePaused':

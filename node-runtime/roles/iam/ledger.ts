@@ -1,5 +1,4 @@
 /** Reads what is in use from the log: newest commits at the start, then every commit as it is stored. Decides nothing. */
-import { setTimeout as delay } from 'node:timers/promises';
 import { DsecError } from '#bus/errors.ts';
 import type { Shard } from '#bus/ids.ts';
 import type { Positions } from '#bus/project/schema.ts';
@@ -8,19 +7,23 @@ import type { Clock } from '#actors/ports/clock.ts';
 import type { EventLog, StoredCommit, Tail } from '#actors/ports/event-log.ts';
 import { reaches } from '#actors/project/quota.ts';
 import { UsageFold } from '#actors/project/usage.ts';
+import type { Log } from '../../log/log.ts';
 import { IAM_LIMITS } from './limits.ts';
 
 export type LedgerOptions = {
   readonly eventLog: EventLog;
   readonly shards: readonly Shard[];
   readonly clock: Clock;
+  readonly log: Log;
   readonly onProject: (stored: StoredCommit) => void;
 };
+
+type Waiting = { readonly positions: Positions; readonly settle: () => void };
 
 export class Ledger {
   readonly #o: LedgerOptions;
   readonly #fold = new UsageFold();
-  readonly #waiting = new Set<() => void>();
+  readonly #waiting = new Set<Waiting>();
   #tails: Tail[] = [];
 
   private constructor(options: LedgerOptions) {
@@ -42,14 +45,16 @@ export class Ledger {
   async #begin(shard: Shard): Promise<void> {
     const { eventLog } = this.#o;
     const { lastSequence } = await eventLog.bounds(shard);
-    for (const kind of ['request', 'sandbox'] as const) for (const stored of await eventLog.lastOfEach({ shard, kind })) this.#fold.take(stored);
+    for (const kind of ['request', 'sandbox'] as const)
+      for (const stored of await eventLog.lastOfEach({ shard, kind })) this.#unlessOdd(stored, () => this.#fold.take(stored));
     if (shard === SYSTEM_SHARD) {
-      for (const stored of await eventLog.lastOfEach({ shard, kind: 'edge' })) this.#fold.take(stored);
+      for (const stored of await eventLog.lastOfEach({ shard, kind: 'edge' })) this.#unlessOdd(stored, () => this.#fold.take(stored));
       for (const stored of await eventLog.lastOfEach({ shard, kind: 'project' })) this.#o.onProject(stored);
     }
     this.#fold.reached(shard, lastSequence);
     const onStored = (stored: StoredCommit) => {
-      this.#fold.apply(stored);
+      this.#unlessOdd(stored, () => this.#fold.apply(stored));
+      this.#fold.reached(shard, stored.sequence);
       if (stored.address.kind === 'project') this.#o.onProject(stored);
       this.#wake();
     };
@@ -60,9 +65,22 @@ export class Ledger {
     this.#tails.push(await eventLog.tail(shard, lastSequence + 1, onStored, onForgotten));
   }
 
+  /**
+   * A commit whose state is none, which no decision of ours can have made, uses nothing. It is told and passed over: the tail would
+   * offer it for ever, and nobody could borrow any more.
+   */
+  #unlessOdd({ address, sequence }: StoredCommit, take: () => void): void {
+    try {
+      take();
+    } catch (thrown) {
+      this.#o.log.error('ledger.commit_passed_over', { actorId: address.id, kind: address.kind, sequence, message: String(thrown) });
+    }
+  }
+
   #wake(): void {
-    for (const wake of this.#waiting) wake();
-    this.#waiting.clear();
+    if (this.#waiting.size === 0) return;
+    const { asOf } = this.#fold;
+    for (const waiting of this.#waiting) if (reaches(asOf, waiting.positions)) waiting.settle();
   }
 
   /** Where the log ends now, in every shard. */
@@ -73,15 +91,21 @@ export class Ledger {
 
   /** Resolves when the fold has read that far; BUS_UNAVAILABLE when it does not get there. */
   async reach(positions: Positions): Promise<void> {
-    const until = performance.now() + IAM_LIMITS.foldWaitMs;
-    while (!reaches(this.#fold.asOf, positions)) {
-      const abort = new AbortController();
-      const woken = new Promise<void>((resolve) => this.#waiting.add(resolve));
-      await Promise.race([woken, delay(Math.max(1, until - performance.now()), undefined, { signal: abort.signal }).catch(() => {})]);
-      abort.abort();
-      if (performance.now() > until && !reaches(this.#fold.asOf, positions))
-        throw DsecError.of('BUS_UNAVAILABLE', `the log could not be read up to ${JSON.stringify(positions)}; it stands at ${JSON.stringify(this.#fold.asOf)}`);
-    }
+    if (reaches(this.#fold.asOf, positions)) return;
+    await new Promise<void>((resolve, reject) => {
+      const end = (settle: () => void) => (): void => {
+        clearTimeout(timer);
+        this.#waiting.delete(waiting);
+        settle();
+      };
+      const waiting: Waiting = { positions, settle: end(resolve) };
+      const asTooLate = (): void => {
+        const stands = JSON.stringify(this.#fold.asOf);
+        reject(DsecError.of('BUS_UNAVAILABLE', `the log could not be read up to ${JSON.stringify(positions)}; it stands at ${stands}`));
+      };
+      const timer = setTimeout(end(asTooLate), IAM_LIMITS.foldWaitMs);
+      this.#waiting.add(waiting);
+    });
   }
 
   async close(): Promise<void> {
