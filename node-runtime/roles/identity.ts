@@ -10,6 +10,7 @@ import type { Msg, MsgHdrs } from '@nats-io/transport-node';
 import { z } from 'zod';
 import { DsecError } from '#bus/errors.ts';
 import type { ProjectName } from '#bus/ids.ts';
+import { jsonOrUndefined } from '#bus/json.ts';
 import { ACTIONS, type Action, type PrincipalKind } from '#bus/project/policy.ts';
 import { actionsIn } from '#actors/project/authority.ts';
 import type { Directory } from '#actors/project/directory.ts';
@@ -56,16 +57,8 @@ const infosIn = (headers: MsgHdrs | undefined): string[] =>
 const infoOf = (headers: MsgHdrs | undefined): z.infer<typeof RequestInfo> => {
   const values = infosIn(headers);
   const [own] = headers?.values(REQUEST_INFO) ?? [];
-  const parsed = values.length === 1 && own ? RequestInfo.safeParse(jsonOf(own)) : undefined;
+  const parsed = values.length === 1 && own ? RequestInfo.safeParse(jsonOrUndefined(own)) : undefined;
   if (!parsed?.success)
     throw DsecError.of('UNAUTHENTICATED', 'the request does not say who asks, or says it twice; connect with the credentials of a context file');
   return parsed.data;
-};
-
-const jsonOf = (text: string): unknown => {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 };

@@ -7,6 +7,7 @@
  */
 import { DsecError, wireError } from '#bus/errors.ts';
 import { bodyHashOf, type ExecId, type SandboxId } from '#bus/ids.ts';
+import { jsonOrUndefined } from '#bus/json.ts';
 import { ROLLOUT_LIMITS } from '#bus/limits.ts';
 import type { RolloutCommand, RolloutEvent, RolloutState, Served, StepRecord } from '#bus/rollout/schema.ts';
 import { type PlatformLine, type StepRequest, WORKER_LINE_BYTES, WorkerLine } from '#bus/rollout/worker-protocol.ts';
@@ -81,7 +82,7 @@ class Service {
   /** One line of the worker. Chatter that is no JSON object is left alone. */
   async #serve(text: string, endOffset: number): Promise<Report | undefined> {
     if (!text.startsWith('{')) return this.#passed(endOffset);
-    const line = WorkerLine.safeParse(parseJson(text));
+    const line = WorkerLine.safeParse(jsonOrUndefined(text));
     if (!line.success) {
       const message = `not understood: ${line.error.issues[0]?.message ?? 'no JSON'}; a worker sends exec, turn, snapshot or result`;
       await this.#tell({ type: 'refused', error: wireError('INVALID_ARGUMENT', message) });
@@ -223,11 +224,3 @@ export const lineBytes = (line: PlatformLine): Uint8Array => Buffer.from(`${JSON
 /** The sandbox itself is gone, through no fault of the episode's. */
 export const isLoss = (thrown: unknown): thrown is DsecError =>
   thrown instanceof DsecError && ['SANDBOX_LOST', 'SANDBOX_ENDED', 'SANDBOX_FAILED', 'SANDBOX_NOT_FOUND'].includes(thrown.code);
-
-const parseJson = (text: string): unknown => {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-};

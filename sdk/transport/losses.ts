@@ -5,6 +5,7 @@
 import { EdgeLostNotice } from '#bus/edge/schema.ts';
 import { DsecError } from '#bus/errors.ts';
 import { type EdgeName, parseSandboxId, type SandboxId } from '#bus/ids.ts';
+import { jsonOrUndefined } from '#bus/json.ts';
 import { LOST_FILTER } from '#bus/subjects.ts';
 import { SDK_LIMITS } from '../limits.ts';
 import type { ApiClient } from './api-client.ts';
@@ -87,17 +88,9 @@ export class Losses {
   }
 
   #heard(data: Uint8Array): void {
-    const notice = EdgeLostNotice.safeParse(parseJson(data));
+    const notice = EdgeLostNotice.safeParse(jsonOrUndefined(data));
     if (!notice.success) return;
     const { edge } = notice.data;
     for (const listener of [...(this.#listeners.get(edge) ?? []), ...(this.#listeners.get('*') ?? [])]) listener(edge);
   }
 }
-
-const parseJson = (data: Uint8Array): unknown => {
-  try {
-    return JSON.parse(new TextDecoder().decode(data));
-  } catch {
-    return undefined;
-  }
-};

@@ -2,13 +2,12 @@
  * SIGKILL of the Edge, of the launcher, of both, in each state of a pause: what was asked comes to be, memory is what it was, a program
  * that counts leaves nothing out and does nothing twice, and at the end the kernel has nothing of it.
  */
-import { cpSync, mkdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { buildLayer } from '#runtime/images/mod.ts';
 import { type Command, connect, type DsecClient, type Sandbox } from '#sdk/mod.ts';
-import { memoryHolder } from '#test/helpers/memory-holder.ts';
+import { firstLine } from '#test/helpers/commands.ts';
+import { buildHolderLayer } from '#test/helpers/memory-holder.ts';
 import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
 import { launcherPid } from '#test/helpers/traces.ts';
 
@@ -22,10 +21,7 @@ let dsec: DsecClient;
 
 beforeAll(async () => {
   host = await startTestPlatform({ overrides: { swapMiB: 1_024 }, restartMaxMs: 100 });
-  const root = join(host.dir, 'holder');
-  mkdirSync(join(root, 'opt'), { recursive: true });
-  cpSync(memoryHolder(), join(root, 'opt/memory-holder'));
-  await buildLayer(host.store, { name: 'holder', kind: 'toolkit', source: { type: 'directory', path: root } });
+  await buildHolderLayer(host);
   dsec = await connect({ contextFile: host.platform.contextFile });
 });
 afterAll(async () => {
@@ -47,11 +43,6 @@ const kill = async (victim: Victim): Promise<void> => {
     if (performance.now() > giveUpAt) throw new Error('the Edge is not back');
     await delay(10);
   }
-};
-
-const firstLine = async (command: Command): Promise<string> => {
-  for await (const chunk of command.stdout) return Buffer.from(chunk).toString().trim();
-  throw new Error('it said nothing');
 };
 
 class Subject {

@@ -5,10 +5,11 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { EdgeName } from '#bus/ids.ts';
 import { edgeAddress } from '#bus/subjects.ts';
 import { connectJetStream } from '#adapters/jetstream/mod.ts';
-import { connect, type DsecClient, DsecError, type Sandbox } from '#sdk/mod.ts';
+import { connect, type DsecClient, type Sandbox } from '#sdk/mod.ts';
 import { asOperator } from '#test/helpers/chaos/operator.ts';
 import { startTestCluster, type TestCluster } from '#test/helpers/cluster.ts';
 import { createOn, edgeOf } from '#test/helpers/nodes.ts';
+import { refusal } from '#test/helpers/refusal.ts';
 
 const LEASE_MS = 3_000;
 const PATIENCE = { timeout: 60_000, interval: 100 };
@@ -21,14 +22,6 @@ const oneOnEach = async (): Promise<Map<EdgeName, Sandbox>> => {
   const found = new Map(sandboxes.map((sandbox) => [edgeOf(sandbox), sandbox]));
   expect([...found.keys()].sort()).toEqual(host.cluster.edges);
   return found;
-};
-const refusal = async (work: Promise<unknown>): Promise<DsecError> => {
-  const outcome = await work.then(
-    () => undefined,
-    (thrown: unknown) => thrown,
-  );
-  expect(outcome).toBeInstanceOf(DsecError);
-  return outcome as DsecError;
 };
 const logOf = (member: string): string => readFileSync(join(host.dir, member, 'log'), 'utf8');
 /** What the log says: how often the Edge was declared lost. */

@@ -2,13 +2,13 @@
  * Pauses and resumes that cannot be, or meet something else: a node without memory, a lost lease, a snapshot, an end. Each is typed, and
  * leaves the sandbox whole: at rest if it rested. @paper §6.3
  */
-import { cpSync, mkdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { buildLayer } from '#runtime/images/mod.ts';
-import { type Command, connect, type DsecClient, type DsecError, type Sandbox, type SandboxState } from '#sdk/mod.ts';
-import { memoryHolder } from '#test/helpers/memory-holder.ts';
+import { connect, type DsecClient, type DsecError, type Sandbox, type SandboxState } from '#sdk/mod.ts';
+import { firstLine } from '#test/helpers/commands.ts';
+import { buildHolderLayer } from '#test/helpers/memory-holder.ts';
 import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
 import { refusal } from '#test/helpers/refusal.ts';
 
@@ -22,10 +22,7 @@ let dsec: DsecClient;
 
 beforeAll(async () => {
   host = await startTestPlatform({ overrides: { swapMiB: 1_024, leaseMs: LEASE_MS } });
-  const root = join(host.dir, 'holder');
-  mkdirSync(join(root, 'opt'), { recursive: true });
-  cpSync(memoryHolder(), join(root, 'opt/memory-holder'));
-  await buildLayer(host.store, { name: 'holder', kind: 'toolkit', source: { type: 'directory', path: root } });
+  await buildHolderLayer(host);
   dsec = await connect({ contextFile: host.platform.contextFile });
 });
 afterAll(async () => {
@@ -33,10 +30,6 @@ afterAll(async () => {
   await host?.close();
 });
 
-const firstLine = async (command: Command): Promise<string> => {
-  for await (const chunk of command.stdout) return Buffer.from(chunk).toString().trim();
-  throw new Error('it said nothing');
-};
 const box = (): Promise<Sandbox> => dsec.runContainer({ image: 'small', toolkits: ['holder'], memoryLimitMb: 256 });
 const becomes = async (sandbox: Sandbox, status: string): Promise<SandboxState> => {
   for await (const { state } of sandbox.events({ follow: true })) if (state['status'] === status) return state as unknown as SandboxState;

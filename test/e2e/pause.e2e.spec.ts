@@ -3,16 +3,17 @@
  * sandbox resumes it by asking, once.
  */
 import { execFile } from 'node:child_process';
-import { cpSync, mkdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { buildLayer } from '#runtime/images/mod.ts';
 import { connect, type DsecClient, type DsecError, type ManyResult, type Sandbox, type SandboxState } from '#sdk/mod.ts';
 import { projectRoot } from '#runtime/project-root.ts';
-import { memoryHolder } from '#test/helpers/memory-holder.ts';
+import { firstLine } from '#test/helpers/commands.ts';
+import { buildHolderLayer } from '#test/helpers/memory-holder.ts';
 import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
+import { refusal } from '#test/helpers/refusal.ts';
 
 const PROGRAM = join(projectRoot(), 'build/dsec.mjs');
 
@@ -22,10 +23,7 @@ const swapsBefore = readFileSync('/proc/swaps', 'utf8').split('\n').length;
 
 beforeAll(async () => {
   host = await startTestPlatform({ overrides: { swapMiB: 1_024 } });
-  const root = join(host.dir, 'holder');
-  mkdirSync(join(root, 'opt'), { recursive: true });
-  cpSync(memoryHolder(), join(root, 'opt/memory-holder'));
-  await buildLayer(host.store, { name: 'holder', kind: 'toolkit', source: { type: 'directory', path: root } });
+  await buildHolderLayer(host);
   dsec = await connect({ contextFile: host.platform.contextFile });
 });
 
@@ -46,16 +44,6 @@ const becomes = async (sandbox: Sandbox, status: string): Promise<SandboxState> 
   for await (const { state } of sandbox.events({ follow: true })) if (state['status'] === status) return state as unknown as SandboxState;
   throw new Error(`its history ended, and it was never ${status}`);
 };
-const refusal = (work: Promise<unknown>): Promise<DsecError> =>
-  work.then(
-    () => expect.unreachable('it was accepted'),
-    (thrown: unknown) => thrown as DsecError,
-  );
-const firstLine = async (command: Awaited<ReturnType<Sandbox['start']>>): Promise<string> => {
-  for await (const chunk of command.stdout) return Buffer.from(chunk).toString();
-  throw new Error('it said nothing');
-};
-
 describe.concurrent('what a pause keeps', () => {
   test('memory is given back, said in the state, and comes back as it was', async () => {
     const sandbox = await box();

@@ -1,8 +1,9 @@
 /** Episodes that outlive their trainer and the platform's own processes: every turn answered once, every step run once. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { connect, type DsecClient, type DsecError, type Trainer, type Turn } from '#sdk/mod.ts';
+import { connect, type DsecClient, type Trainer, type Turn } from '#sdk/mod.ts';
 import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
 import { scriptedRollout } from '#test/helpers/rollouts.ts';
+import { refusal } from '#test/helpers/refusal.ts';
 
 let host: TestPlatform;
 let dsec: DsecClient;
@@ -15,12 +16,6 @@ afterAll(async () => {
   await dsec?.close();
   await host?.close();
 });
-
-const refusal = (work: Promise<unknown>): Promise<DsecError> =>
-  work.then(
-    () => Promise.reject(new Error('it was accepted')),
-    (thrown: DsecError) => thrown,
-  );
 
 /** Answers every turn that comes, until `until` says so or the rollouts have ended. */
 const answerAll = async (trainer: Trainer, until: (turn: Turn, n: number) => boolean = () => false): Promise<number> => {

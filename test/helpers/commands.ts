@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { buildLayer } from '#runtime/images/mod.ts';
 import { copyProgram } from '#test/helpers/dynamic-programs.ts';
-import { connect, type DsecClient, type RunOptions, type Sandbox } from '#sdk/mod.ts';
+import { type Command, connect, type DsecClient, type RunOptions, type Sandbox } from '#sdk/mod.ts';
 import { makeBusyboxRoot, startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
 
 export const timed = async <T>(work: Promise<T>): Promise<{ readonly ms: number; readonly value: T }> => {
@@ -20,6 +20,12 @@ export const inParallel = async <T>(width: number, times: number, work: (index: 
   };
   await Promise.all(Array.from({ length: width }, worker));
   return results;
+};
+
+/** What a program says first, which is how it tells that it is up. */
+export const firstLine = async (command: Command): Promise<string> => {
+  for await (const piece of command.stdout.text()) return piece.trim();
+  throw new Error('it ended without a word');
 };
 
 /** Layer `with-gnu`: the small base with this host's bash, and its head, tr and nohup before busybox's. */

@@ -1,8 +1,10 @@
 /** Builds the program that holds memory, once per process; see `test/kernel/memory-holder.c`. */
 import { execFileSync } from 'node:child_process';
-import { mkdirSync } from 'node:fs';
+import { cpSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { buildLayer } from '#runtime/images/mod.ts';
 import { projectRoot } from '#runtime/project-root.ts';
+import type { TestPlatform } from '#test/helpers/platform.ts';
 
 let built: string | undefined;
 
@@ -26,4 +28,12 @@ export const memoryHolder = (): string => {
   execFileSync('mv', [target, join(out, 'memory-holder')]);
   built = join(out, 'memory-holder');
   return built;
+};
+
+/** Toolkit `holder`: the program at `/opt/memory-holder`. */
+export const buildHolderLayer = async (host: TestPlatform): Promise<void> => {
+  const root = join(host.dir, 'holder');
+  mkdirSync(join(root, 'opt'), { recursive: true });
+  cpSync(memoryHolder(), join(root, 'opt/memory-holder'));
+  await buildLayer(host.store, { name: 'holder', kind: 'toolkit', source: { type: 'directory', path: root } });
 };

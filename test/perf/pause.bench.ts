@@ -4,9 +4,9 @@
  */
 import { cpSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { buildLayer } from '#runtime/images/mod.ts';
 import { type Command, connect, type DsecClient, type Sandbox } from '#sdk/mod.ts';
-import { memoryHolder } from '#test/helpers/memory-holder.ts';
+import { firstLine } from '#test/helpers/commands.ts';
+import { buildHolderLayer, memoryHolder } from '#test/helpers/memory-holder.ts';
 import { startTestPlatform } from '#test/helpers/platform.ts';
 import { LauncherStand } from '#test/kernel/launcher-stand.ts';
 import { median, percentile, runBench, timed } from './harness.ts';
@@ -37,11 +37,6 @@ const residentMiB = (): number => {
     }
   }
   return sum;
-};
-
-const firstLine = async (command: Command): Promise<string> => {
-  for await (const chunk of command.stdout) return Buffer.from(chunk).toString().trim();
-  throw new Error('the holder said nothing');
 };
 
 /** CPU time of a process's children that have ended: of the launcher's workers. */
@@ -126,10 +121,7 @@ const idle = async (dsec: DsecClient): Promise<{ pauses: number[]; resumes: numb
 await runBench('pause', { pauseMs: '≤ 500', rssBackPercent: '≥ 95', firstResultMs: '≤ 100' }, async (say) => {
   const host = await startTestPlatform({ logLevel: 'warn', overrides: { swapMiB: SWAP_MIB } });
   try {
-    const root = join(host.dir, 'holder');
-    mkdirSync(join(root, 'opt'), { recursive: true });
-    cpSync(memoryHolder(), join(root, 'opt', PROGRAM));
-    await buildLayer(host.store, { name: 'holder', kind: 'toolkit', source: { type: 'directory', path: root } });
+    await buildHolderLayer(host);
     const dsec = await connect({ contextFile: host.platform.contextFile });
     await oneRound(dsec, 'warm-up'); // makes the swap, whose own table is no sandbox's
     const rounds: Round[] = [];

@@ -5,13 +5,11 @@
 import { join } from 'node:path';
 import type { RolloutState } from '#bus/rollout/schema.ts';
 import { rolloutAddress } from '#bus/subjects.ts';
-import { connectJetStream } from '#adapters/jetstream/mod.ts';
-import { connectBus } from '#runtime/bus/connect.ts';
-import { createLog } from '#runtime/log/log.ts';
 import { connect } from '#sdk/mod.ts';
 import { projectRoot } from '#runtime/project-root.ts';
 import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
-import { inFlight, runBench } from './harness.ts';
+import { runBench } from './harness.ts';
+import { lengthen } from './lengthen.ts';
 import { TrainerChild } from '#infra/demo/training/trainer-child.ts';
 
 const ROLLOUTS = Number(process.env['DSEC_BENCH_ROLLOUTS'] ?? 1_000);
@@ -47,29 +45,14 @@ const attach = async (program: string, test: TestPlatform, jobId: string): Promi
   return { allSeconds: await whenAll, firstSeconds, child };
 };
 
-/** What so many turns leave behind, written straight to the log: the state stays as the living worker knows it. */
-const lengthen = async (test: TestPlatform, ids: readonly string[], turns: number): Promise<void> => {
-  const { servers, keys } = test.platform.bus;
-  const connection = await connectBus({ servers, credentials: keys.roles.operator }, 'bench', createLog('bench', 'error'));
-  try {
-    const { eventLog } = connectJetStream(connection);
-    await inFlight(256, ids.length, async (n) => {
-      const newest = await eventLog.last(rolloutAddress(test.platform.config.project, ids[n] as RolloutState['id']));
-      if (!newest) throw new Error(`${ids[n]} has no commit`);
-      let { sequence, commit } = newest;
-      const { served } = commit.state as unknown as RolloutState;
-      for (let i = 0; i < turns * COMMITS_PER_TURN; i += 1) {
-        const event = { type: 'StepsRecorded', at: commit.at, steps: [], served };
-        commit = { ...commit, version: commit.version + 1, commandId: `bench:${n}:${commit.version}`, events: [event] };
-        const outcome = await eventLog.append({ address: newest.address, commit, expectedSequence: sequence, messageId: `bench:${n}:${commit.version}` });
-        if (outcome.outcome !== 'applied') throw new Error(`append: ${outcome.error.code}`);
-        sequence = outcome.sequence;
-      }
-    });
-  } finally {
-    await connection.close();
-  }
-};
+/** What so many turns leave behind. */
+const lengthenBy = (test: TestPlatform, ids: readonly string[], turns: number): Promise<void> =>
+  lengthen(
+    test,
+    ids.map((id) => rolloutAddress(test.platform.config.project, id as RolloutState['id'])),
+    turns * COMMITS_PER_TURN,
+    ({ at, state }) => ({ type: 'StepsRecorded', at, steps: [], served: (state as unknown as RolloutState).served }),
+  );
 
 await runBench('preempt', { seconds10Turns: '≤ 2', seconds500Turns: '≤ 2, as with 10' }, async (say) => {
   const test = await startTestPlatform({ logLevel: 'warn' });
@@ -88,7 +71,7 @@ await runBench('preempt', { seconds10Turns: '≤ 2', seconds500Turns: '≤ 2, as
     say(`${ROLLOUTS} rollouts ask after ${first.allSeconds.toFixed(1)} s`);
     await first.child.kill();
     const again = async (turns: number): Promise<Attached> => {
-      await lengthen(test, ids, turns);
+      await lengthenBy(test, ids, turns);
       await dsec.jobs.get(job.id); // answered behind everything that the role has heard of meanwhile
       const attached = await attach(program, test, job.id);
       children.push(attached.child);

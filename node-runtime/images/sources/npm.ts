@@ -6,6 +6,7 @@ import { mkdir, rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { z } from 'zod';
 import { DsecError } from '#bus/errors.ts';
+import { jsonOrUndefined } from '#bus/json.ts';
 import { runTool, type ToolFailure } from '../tools/run-tool.ts';
 import { assertPrefix } from './prefix.ts';
 import type { BuildProgress, PreparedTree, SourceContext } from './source.ts';
@@ -88,7 +89,7 @@ const NO_SUCH_PACKAGE = ['E404', 'ETARGET', 'ENOVERSIONS'];
 const explainFailure =
   (doing: string) =>
   ({ output }: ToolFailure): DsecError | undefined => {
-    const answer = FailureAnswer.safeParse(parseJson(output));
+    const answer = FailureAnswer.safeParse(jsonOrUndefined(output));
     if (!answer.success) return undefined;
     const { code, summary } = answer.data.error;
     const unknown = NO_SUCH_PACKAGE.includes(code);
@@ -101,14 +102,6 @@ const explainFailure =
       },
     );
   };
-
-const parseJson = (text: string): unknown => {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-};
 
 /** The client looks for newer versions of itself and for sponsors otherwise. */
 const QUIET = { npm_config_update_notifier: 'false', npm_config_fund: 'false' };
@@ -124,7 +117,7 @@ const assertSpecifier = (name: string, version: string): void => {
 };
 
 const readAnswer = (answer: string, what: string): z.infer<typeof PackAnswer>[number] => {
-  const [first] = PackAnswer.safeParse(parseJson(answer)).data ?? [];
+  const [first] = PackAnswer.safeParse(jsonOrUndefined(answer)).data ?? [];
   if (!first) throw DsecError.of('HOST_UNFIT', `this npm client gave no usable answer for ${what}; npm 9 or newer is needed`);
   return first;
 };

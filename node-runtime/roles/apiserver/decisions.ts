@@ -3,6 +3,7 @@ import { createInbox, type NatsConnection } from '@nats-io/transport-node';
 import { CommandReply, type Decision } from '#bus/api/schema.ts';
 import { type CommandEnvelope, encode } from '#bus/envelope.ts';
 import { DsecError } from '#bus/errors.ts';
+import { jsonOrUndefined } from '#bus/json.ts';
 import type { Clock } from '#actors/ports/clock.ts';
 import type { CommandQueue } from '#actors/ports/command-queue.ts';
 import { APISERVER_LIMITS } from './limits.ts';
@@ -22,7 +23,7 @@ export class Decisions {
     this.#subscription = connection.subscribe(this.#prefix, {
       callback: (error, message) => {
         if (error) return;
-        const reply = CommandReply.safeParse(parseJson(message.data));
+        const reply = CommandReply.safeParse(jsonOrUndefined(message.data));
         if (!reply.success) return;
         const waiting = this.#waiting.get(reply.data.commandId);
         if (waiting) waiting.resolve(reply.data);
@@ -81,11 +82,3 @@ export class Decisions {
 
 export const commandDeadline = (clock: Clock): CommandEnvelope['deadlineAt'] =>
   (clock.now() + APISERVER_LIMITS.commandDeadlineMs) as CommandEnvelope['deadlineAt'];
-
-const parseJson = (bytes: Uint8Array): unknown => {
-  try {
-    return JSON.parse(new TextDecoder().decode(bytes));
-  } catch {
-    return undefined;
-  }
-};

@@ -5,6 +5,7 @@
 import { createPrivateKey, createPublicKey, type KeyObject, randomUUID, sign, verify } from 'node:crypto';
 import { z } from 'zod';
 import { DsecError } from '#bus/errors.ts';
+import { jsonOrUndefined } from '#bus/json.ts';
 
 const BASE32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
 const decodeBase32 = (text: string): Buffer => {
@@ -59,7 +60,7 @@ export type CalloutRequest = z.infer<typeof Claims>['nats'];
 /** Checks the server's signature; throws MALFORMED_MESSAGE for anything else. */
 export const readCalloutRequest = (token: string): CalloutRequest => {
   const [header = '', body = '', signature = ''] = token.split('.');
-  const parsed = Claims.safeParse(jsonOf(Buffer.from(body, 'base64url').toString('utf8')));
+  const parsed = Claims.safeParse(jsonOrUndefined(Buffer.from(body, 'base64url').toString('utf8')));
   const signed = parsed.success && verify(null, Buffer.from(`${header}.${body}`), publicKeyOf(parsed.data.iss), Buffer.from(signature, 'base64url'));
   if (!parsed.success || !signed || !parsed.data.iss.startsWith('N')) throw DsecError.of('MALFORMED_MESSAGE', 'not an authorization request of a nats-server');
   return parsed.data.nats;
@@ -104,11 +105,3 @@ export class CalloutSigner {
     return `${body}.${sign(null, Buffer.from(body), this.#key).toString('base64url')}`;
   }
 }
-
-const jsonOf = (text: string): unknown => {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-};

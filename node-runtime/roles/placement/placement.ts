@@ -16,6 +16,7 @@ import { type CommandEnvelope, decodeCommand, encode, invalid } from '#bus/envel
 import { DsecError, toWireError } from '#bus/errors.ts';
 import { Beat } from '#bus/edge/schema.ts';
 import { type EdgeName, parseSandboxId } from '#bus/ids.ts';
+import { jsonOrUndefined } from '#bus/json.ts';
 import { type ReportBatch, RequestBusCommand, type RequestCommand, type RequestEvent, type RequestState } from '#bus/request/schema.ts';
 import type { ActorAddress } from '#bus/subjects.ts';
 import { BEAT_FILTER, createLaneSubject, reportLaneSubject, requestAddress } from '#bus/subjects.ts';
@@ -88,7 +89,7 @@ export class Placement {
     this.#beats = this.#o.connection.subscribe(BEAT_FILTER, {
       callback: (error, message) => {
         if (error) return;
-        const beat = Beat.safeParse(safeJson(message.data));
+        const beat = Beat.safeParse(jsonOrUndefined(message.data));
         if (beat.success) this.#fleet.observe(beat.data, this.#o.clock.now());
       },
     });
@@ -294,11 +295,3 @@ const SPANS: Readonly<Record<RequestBusCommand['type'], string>> = {
 };
 
 const seed = (): number => randomBytes(4).readUInt32LE(0);
-
-const safeJson = (bytes: Uint8Array): unknown => {
-  try {
-    return JSON.parse(new TextDecoder().decode(bytes));
-  } catch {
-    return undefined;
-  }
-};

@@ -9,6 +9,7 @@ import type { NatsConnection } from '@nats-io/transport-node';
 import { Beat, type EdgeCommand, type EdgeEvent, type EdgeLostNotice, type EdgeState } from '#bus/edge/schema.ts';
 import { encode } from '#bus/envelope.ts';
 import type { EdgeName } from '#bus/ids.ts';
+import { jsonOrUndefined } from '#bus/json.ts';
 import { readState } from '#bus/records.ts';
 import { BEAT_FILTER, edgeAddress, lostSubject, SYSTEM_PROJECT } from '#bus/subjects.ts';
 import { edgeDefinition } from '#actors/edge/edge.definition.ts';
@@ -63,7 +64,7 @@ export class Watcher {
     const watcher = new Watcher(options);
     watcher.#beats = options.connection.subscribe(BEAT_FILTER, {
       callback: (error, message) => {
-        const beat = error ? undefined : Beat.safeParse(safeJson(message.data));
+        const beat = error ? undefined : Beat.safeParse(jsonOrUndefined(message.data));
         if (beat?.success) watcher.#heard(beat.data);
       },
     });
@@ -175,11 +176,3 @@ export class Watcher {
       if (status.type === 'disconnect' || status.type === 'reconnect') this.#leases.interrupted(this.#now());
   }
 }
-
-const safeJson = (bytes: Uint8Array): unknown => {
-  try {
-    return JSON.parse(new TextDecoder().decode(bytes));
-  } catch {
-    return undefined;
-  }
-};

@@ -2,7 +2,8 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Command, Sandbox } from '#sdk/mod.ts';
+import type { Sandbox } from '#sdk/mod.ts';
+import { firstLine } from '#test/helpers/commands.ts';
 import { denied, Lab } from './lab.ts';
 
 let lab: Lab;
@@ -27,11 +28,6 @@ const freePort = async (): Promise<number> => {
   server.close();
   await once(server, 'close');
   return port;
-};
-
-const firstLine = async (command: Command): Promise<string> => {
-  for await (const piece of command.stdout.text()) return piece;
-  return '';
 };
 
 test('sockets, shared memory, queues and files in memory of one sandbox do not exist in another, nor on the host', async () => {
