@@ -2,8 +2,9 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { nkeys } from '@nats-io/transport-node';
 import type { AuditRecord, PrincipalView, ProjectView } from '#bus/api/iam.ts';
+import type { FleetEdge } from '#bus/api/fleet.ts';
 import type { ApiRequest, ApiResponse } from '#bus/api/schema.ts';
-import type { ProjectName } from '#bus/ids.ts';
+import type { EdgeName, ProjectName } from '#bus/ids.ts';
 import type { Action, PrincipalId, PrincipalKind, PrincipalName, Role } from '#bus/project/policy.ts';
 import type { QuotaAmounts } from '#bus/project/quota.ts';
 import type { Context } from './context.ts';
@@ -17,6 +18,8 @@ export type IssueOptions = {
 };
 /** `context` is a whole context file: what connects with it is the principal. Nobody else has its key, the platform neither. */
 export type IssuedCredential = { readonly id: string; readonly expiresAt: number | null; readonly context: Context };
+
+export type Fleet = Omit<ApiResponse<'fleet'>, 'next'>;
 
 /** Works in the project of its client. Every method is refused with FORBIDDEN where the caller has no right to it. */
 export class Admin {
@@ -75,6 +78,16 @@ export class Admin {
   }
   async revokeCredential(id: string): Promise<void> {
     await this.#call('revokeCredential', { id });
+  }
+  /** Every node, what it holds and how it is, with totals and rates: for operators of the platform's first project. */
+  async fleet(): Promise<Fleet> {
+    const edges: FleetEdge[] = [];
+    for (let after: EdgeName | undefined; ; ) {
+      const page: ApiResponse<'fleet'> = await this.#session.api.call('fleet', after === undefined ? {} : { after });
+      edges.push(...page.edges);
+      if (page.next === null) return { at: page.at, edges, totals: page.totals, rates: page.rates, commandsStored: page.commandsStored };
+      after = page.next;
+    }
   }
   whoami(): Promise<ApiResponse<'whoami'>> {
     return this.#call('whoami', {});

@@ -7,6 +7,7 @@ export type Demand = Action | 'member' | 'anyone';
 
 export const VERB_DEMANDS = {
   info: 'member',
+  fleet: 'fleet.read',
   create: 'sandbox.create',
   request: 'sandbox.read',
   get: 'sandbox.read',

@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { WireError } from '../errors.ts';
 import { Decision } from './decision.ts';
 import { IAM_API } from './iam.ts';
+import { FLEET_API } from './fleet.ts';
 import { JOB_API } from './jobs.ts';
 import { MANY_API } from './many.ts';
 import { Commit } from '../envelope.ts';
@@ -121,6 +122,7 @@ export const API = {
     response: z.object({ commits: z.array(Commit.extend({ streamSequence: z.number().int() })), more: z.boolean() }),
   },
   ...MANY_API,
+  ...FLEET_API,
   ...JOB_API,
   ...IAM_API,
 } as const satisfies Record<string, { request: z.ZodType; response: z.ZodType }>;

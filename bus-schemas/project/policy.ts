@@ -18,6 +18,7 @@ export const ACTIONS = [
   'policy.grant',
   'principal.manage',
   'audit.read',
+  'fleet.read',
 ] as const;
 export const Action = z.enum(ACTIONS);
 export type Action = z.infer<typeof Action>;
@@ -30,7 +31,7 @@ const RUNNER: readonly Action[] = [...VIEWER, 'sandbox.create', 'sandbox.control
 export const ROLE_ACTIONS: Readonly<Record<Role, readonly Action[]>> = {
   viewer: VIEWER,
   runner: RUNNER,
-  operator: [...RUNNER, 'project.create', 'project.quota', 'audit.read'],
+  operator: [...RUNNER, 'project.create', 'project.quota', 'audit.read', 'fleet.read'],
   owner: ACTIONS,
 };
 

@@ -2,6 +2,7 @@
  * One message of every kind, as it lies on the wire. `record-fixtures.mjs` writes them down with what they decode to; a
  * released version's fixture is never written again.
  */
+import { fleetApi } from './fleet-samples.ts';
 import { z } from 'zod';
 import { API, ApiAnswer, type ApiVerb, CommandReply } from '../api/schema.ts';
 import { Beat, EdgeCommand } from '../edge/schema.ts';
@@ -561,6 +562,7 @@ export const SAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>>
   },
   api: {
     ...iamApi,
+    ...fleetApi,
     'info.request': { v: 1 },
     'info.response': { platformVersion: '0.1.0', shards: ['0', '1'], laneCount: 4 },
     'create.request': { v: 1, key: 'job-7/step-1', count: 32, spec: { image: 'debian' }, timeoutMs: 5_000 },

@@ -30,6 +30,8 @@ import { PLATFORM_VERSION } from '../version.ts';
 import { serveApi } from './apiserver/apiserver.ts';
 import { Decisions } from './apiserver/decisions.ts';
 import { APISERVER_LIMITS } from './apiserver/limits.ts';
+import { FleetView } from './apiserver/fleet.ts';
+import { Rates } from './apiserver/rates.ts';
 import { createVerbs } from './apiserver/verbs.ts';
 import { WaitingCreates } from './apiserver/waiting-creates.ts';
 import { type Edge, startEdge } from './edge/edge.ts';
@@ -138,6 +140,9 @@ const apiserver = (config: Config, ops: RoleOps): Effect.Effect<null, unknown, S
       () => SandboxProjection.open(join(paths.projections, 'sandboxes.sqlite')),
       (p) => p.close(),
     );
+    const clock = clockWithOffset(config.clockOffsetMs);
+    const rates = new Rates(clock);
+    ops.onHeard((stored) => rates.heard(stored));
     const runner = yield* acquire(
       () =>
         runProjection({
@@ -164,6 +169,18 @@ const apiserver = (config: Config, ops: RoleOps): Effect.Effect<null, unknown, S
       () => EdgeStates.open({ connection, eventLog: jetStream.eventLog, log }),
       (edges) => edges.close(),
     );
+    const fleet = yield* acquire(
+      () =>
+        new FleetView({
+          connection,
+          clock,
+          root: config.project,
+          edges: losses,
+          rates,
+          commandsStored: () => jetStream.backlog.stored(),
+        }),
+      (view) => view.close(),
+    );
     const store = new PosixLayerStore({ dir: paths.layers });
     const catalog = new LayerCatalog(store);
     const verbs = createVerbs({
@@ -172,6 +189,7 @@ const apiserver = (config: Config, ops: RoleOps): Effect.Effect<null, unknown, S
       decisions,
       losses,
       waiting,
+      fleet,
       resolveStack: (reference) => catalog.resolveStack(reference),
       snapshots: {
         find: (project, id) => findSnapshot(store, project, id),

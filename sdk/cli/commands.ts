@@ -13,9 +13,10 @@ import { registerFork } from './commands/fork.ts';
 import { registerRecover } from './commands/recover.ts';
 import { registerRun } from './commands/run.ts';
 import { registerSnapshot } from './commands/snapshot.ts';
+import { registerTop } from './commands/top.ts';
 import { registerWatch } from './commands/watch.ts';
 
-/** Adds `run exec attach wait kill ls get logs ps cp cat ls-files stop delete pause resume snapshot fork recover extend job rollout events watch project principal credential whoami audit` to `program`. */
+/** Adds `run exec attach wait kill ls get logs ps cp cat ls-files stop delete pause resume snapshot fork recover extend job rollout events watch top project principal credential whoami audit` to `program`. */
 export const registerClientCommands = (program: Command): void => {
   program.enablePositionalOptions(); // so that the options of a command that runs in a sandbox are left alone
   registerRun(program);
@@ -40,5 +41,6 @@ export const registerClientCommands = (program: Command): void => {
   registerRollout(program);
   registerEvents(program);
   registerWatch(program);
+  registerTop(program);
   registerAdmin(program);
 };

@@ -2,6 +2,8 @@
 export const CLI_LIMITS = {
   /** Sandboxes that `stop --all` and the like work on at one time. */
   sandboxesAtOnce: 16,
+  /** Nodes say each second how they are. */
+  topRefreshMs: 1_000,
   /** How often a long command to many says how far it is. */
   progressMs: 2_000,
   /** Commands of `run --count` under way at one time. */

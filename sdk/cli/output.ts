@@ -34,19 +34,19 @@ const cell = (value: unknown): string => {
 };
 
 /** Plain columns, so that the output can be cut by other programs too. The first column, an id, is never shortened. */
-export const printTable = async (head: readonly string[], rows: readonly (readonly unknown[])[]): Promise<void> => {
+export const tableText = (head: readonly string[], rows: readonly (readonly unknown[])[]): string => {
   const none = { top: '', 'top-mid': '', 'top-left': '', 'top-right': '', bottom: '', 'bottom-mid': '', 'bottom-left': '', 'bottom-right': '' };
   const bars = { left: '', 'left-mid': '', mid: '', 'mid-mid': '', right: '', 'right-mid': '', middle: '  ' };
   const table = new Table({ head: [...head], chars: { ...none, ...bars }, style: { head: [], border: [], 'padding-left': 0, 'padding-right': 0 } });
   for (const [first, ...rest] of rows) table.push([printable(String(first)), ...rest.map(cell)]);
-  await printLine(
-    table
-      .toString()
-      .split('\n')
-      .map((line) => line.trimEnd())
-      .join('\n'),
-  );
+  return table
+    .toString()
+    .split('\n')
+    .map((line) => line.trimEnd())
+    .join('\n');
 };
+
+export const printTable = (head: readonly string[], rows: readonly (readonly unknown[])[]): Promise<void> => printLine(tableText(head, rows));
 
 /** A table of any length: printed whenever a batch is full, so that memory does not grow with it. */
 export class TablePrinter {

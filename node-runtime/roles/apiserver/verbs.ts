@@ -16,6 +16,7 @@ import type { SandboxProjection } from '#adapters/sqlite/mod.ts';
 import type { ApiserverVerb, Caller, Verbs } from './apiserver.ts';
 import { commandDeadline, type Decisions } from './decisions.ts';
 import { create } from './create.ts';
+import type { FleetView } from './fleet.ts';
 import { APISERVER_LIMITS } from './limits.ts';
 import { type ManyOptions, toMany } from './many.ts';
 import { answerOfLost, type Losses, pageWithLosses, statusesToAsk, viewWithLoss } from './losses.ts';
@@ -29,6 +30,7 @@ export type VerbsOptions = {
   readonly decisions: Decisions;
   readonly losses: Losses;
   readonly waiting: WaitingCreates;
+  readonly fleet: Pick<FleetView, 'answer'>;
   readonly resolveStack: Resolve['stack'];
   readonly snapshots: ProjectSnapshots;
   /** What a sandbox gets that asks for nothing. */
@@ -41,6 +43,7 @@ export type VerbsOptions = {
 
 export const createVerbs = (o: VerbsOptions): Verbs<ApiserverVerb> => ({
   info: async () => ({ platformVersion: o.platformVersion, shards: [...o.shards], laneCount: o.laneCount }),
+  fleet: (request, caller) => o.fleet.answer(request, caller),
   create: (request, caller) => create(o, request, caller),
   request: async ({ id }, { project }) => {
     const stored = await o.eventLog.last(requestAddress(project, id));
