@@ -221,7 +221,9 @@ describe('watch', () => {
     createInterface({ input: watching.stdout }).on('line', (line) => lines.push(JSON.parse(line)));
     await expect.poll(() => lines.length, { timeout: 20_000 }).toBe(1);
     const cli = async (...args: string[]) => (await promisify(execFile)(process.execPath, [PROGRAM, ...args, '--context', host.platform.contextFile])).stdout;
-    expect(await cli('extend', sandbox.id, '--ttl', '900', '--idle', 'none')).toMatch(/total life ends.*\n.*running life +none\n(.*\n)?idle life +none/);
+    expect(await cli('extend', sandbox.id, '--ttl', '900', '--idle', 'none')).toMatch(
+      /total life ends.*\n.*running life +none\n.*paused when idle for +never\n.*idle life +none/,
+    );
     expect(await cli('get', sandbox.id)).toMatch(/memory +32 MiB, no swap\n.*cpus +1, weight 100\n.*pids +512\n.*disk +32 MiB\n/);
     await sandbox.stop();
     await expect
