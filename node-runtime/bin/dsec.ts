@@ -29,8 +29,10 @@ const program = new Command('dsec')
   .exitOverride();
 
 const lent = { hands: (connection: NatsConnection) => new EpisodeHands(connection) };
+program.commandsGroup('The platform:');
 registerServerCommands(program, lent);
 registerRoleCommands(program, lent);
+program.commandsGroup('Nodes and images:');
 registerNodeCommands(program, { config: nodeConfig });
 registerDoctorCommand(program);
 registerImageCommands(program, { layersDir: () => pathsOf(nodeConfig()).layers, liveLayers: () => liveLayers(nodeConfig()) });

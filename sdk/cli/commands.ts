@@ -16,31 +16,36 @@ import { registerSnapshot } from './commands/snapshot.ts';
 import { registerTop } from './commands/top.ts';
 import { registerWatch } from './commands/watch.ts';
 
-/** Adds `run exec attach wait kill ls get logs ps cp cat ls-files stop delete pause resume snapshot fork recover extend job rollout events watch top project principal credential whoami audit` to `program`. */
+/** Adds the client's commands to `program`, in the groups and the order in which its help shows them. */
 export const registerClientCommands = (program: Command): void => {
   program.enablePositionalOptions(); // so that the options of a command that runs in a sandbox are left alone
+  program.commandsGroup('Sandboxes:');
   registerRun(program);
-  registerExec(program);
-  registerAttach(program);
-  registerWait(program);
-  registerKill(program);
   registerLs(program);
   registerGet(program);
-  registerLogs(program);
-  registerPs(program);
-  registerCopy(program);
-  registerCat(program);
-  registerListFiles(program);
+  registerWatch(program);
+  registerTop(program);
+  registerEvents(program);
   registerLifecycle(program);
   registerRest(program);
   registerSnapshot(program);
   registerFork(program);
   registerRecover(program);
   registerExtend(program);
+  program.commandsGroup('Commands in them:');
+  registerExec(program);
+  registerAttach(program);
+  registerWait(program);
+  registerKill(program);
+  registerLogs(program);
+  registerPs(program);
+  program.commandsGroup('Files in them:');
+  registerCopy(program);
+  registerCat(program);
+  registerListFiles(program);
+  program.commandsGroup('Jobs:');
   registerJob(program);
   registerRollout(program);
-  registerEvents(program);
-  registerWatch(program);
-  registerTop(program);
+  program.commandsGroup('Projects and rights:');
   registerAdmin(program);
 };

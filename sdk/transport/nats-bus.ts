@@ -173,6 +173,9 @@ const natsOptions = (context: Context, name: string, timeoutMs: number): NodeCon
   pingInterval: SDK_LIMITS.pingIntervalMs,
   // While an authentication service restarts, good credentials look bad: an established client keeps trying.
   ignoreAuthErrorAbort: true,
+  // A context names every server. Told of the others anew at each attempt, the library would never come to the end of its list:
+  // refused credentials would be shown to a cluster again and again, for ever.
+  ignoreClusterUpdates: true,
   noAsyncTraces: true,
   ...(context.inboxPrefix === undefined ? {} : { inboxPrefix: context.inboxPrefix }),
   ...authentication(context),

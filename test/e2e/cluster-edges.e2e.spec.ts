@@ -88,12 +88,15 @@ test('creates that a node was given and never took go to another, once', { timeo
 });
 
 test('a node that dies with what it had accepted finishes it when it is back', { timeout: 120_000 }, async () => {
+  await operate((o) => cordonNode(o, TWO, 'for a test'));
+  await vi.waitFor(async () => expect(await isCordoned(TWO)).toBe(true), PATIENCE);
   const creating = dsec.runContainers({ image: 'small', memoryLimitMb: 16 }, { count: 32, timeoutMs: 90_000 });
   await vi.waitFor(async () => {
     const taken = [...(await statesOf(host.cluster)).values()].filter(({ edge, status }) => edge === ONE && ['starting', 'running'].includes(status));
     expect(taken.length).toBeGreaterThan(0);
   }, PATIENCE);
   signal(ONE, 'SIGKILL');
+  await operate((o) => uncordonNode(o, TWO));
   const { sandboxes, failures } = await creating;
   expect(failures).toEqual([]);
   const answers = await Promise.all(sandboxes.map((one) => one.exec(['echo', 'alive'])));

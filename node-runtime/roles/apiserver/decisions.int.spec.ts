@@ -18,15 +18,15 @@ afterAll(async () => {
   await server?.stop();
 });
 
-/** Takes a command once, as the queue does, and answers the first who stored it. */
-const edge = (): { readonly queue: CommandQueue; readonly stored: () => number } => {
+/** Takes a command once, as the queue does, and, unless it is mute, answers the first who stored it. */
+const edge = ({ mute = false } = {}): { readonly queue: CommandQueue; readonly stored: () => number } => {
   const ids = new Set<string>();
   const enqueue: CommandQueue['enqueue'] = async (_, id, bytes) => {
     const duplicate = ids.has(id);
     ids.add(id);
     const { replyTo } = JSON.parse(new TextDecoder().decode(bytes)) as CommandEnvelope;
     const result = { ok: true, data: { decision: 'accepted', version: 7 } };
-    if (!duplicate) setTimeout(() => connection.publish(replyTo as string, JSON.stringify({ commandId: id, at: 1, result })), 50);
+    if (!duplicate && !mute) setTimeout(() => connection.publish(replyTo as string, JSON.stringify({ commandId: id, at: 1, result })), 50);
     return { outcome: 'applied', sequence: ids.size, duplicate };
   };
   return { queue: { enqueue } as Partial<CommandQueue> as CommandQueue, stored: () => ids.size };
@@ -54,8 +54,8 @@ test('who asks the same at the same time gets the same decision, and the node is
 });
 
 test('a node that does not answer is said to have not', async () => {
-  const { queue } = edge();
+  const { queue } = edge({ mute: true });
   const decisions = new Decisions(connection, queue, () => {});
-  expect(await decisions.decide('cmd', command('alpha:slow'), 1)).toMatchObject({ decision: 'pending' });
+  expect(await decisions.decide('cmd', command('alpha:mute'), 1)).toMatchObject({ decision: 'pending' });
   decisions.close();
 });
