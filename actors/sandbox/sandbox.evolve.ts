@@ -10,7 +10,7 @@
 import { type AnyActorScope, createEmptyActor } from 'xstate';
 import type { SandboxEvent } from '#bus/sandbox/events.ts';
 import type { SandboxState, SandboxStatus } from '#bus/sandbox/state.ts';
-import { type SandboxContext, sandboxMachine } from './sandbox.machine.ts';
+import { contextOf, type SandboxContext, sandboxMachine } from './sandbox.machine.ts';
 
 const nothing = () => {};
 const nobody = createEmptyActor();
@@ -29,7 +29,7 @@ const inertScope = {
 export const evolveSandbox = (state: SandboxState | null, event: SandboxEvent): SandboxState => {
   if (!state) {
     if (event.type !== 'SandboxAdmitted') throw new Error(`sandbox: ${event.type} before SandboxAdmitted`);
-    return stateOf(sandboxMachine.getInitialSnapshot(inertScope, event));
+    return { ...contextOf(event), status: 'admitted' }; // what the machine begins with, without asking it
   }
   const before = { ...inStatus(state.status), context: state as SandboxContext };
   const after = sandboxMachine.transition(before, event, inertScope);

@@ -17,7 +17,7 @@ import { SANDBOX_LIMITS } from './limits.ts';
 export type SandboxContext = Omit<SandboxState, 'status'>;
 type Admitted = Extract<SandboxEvent, { type: 'SandboxAdmitted' }>;
 
-const contextOf = (e: Admitted): SandboxContext => ({
+export const contextOf = (e: Admitted): SandboxContext => ({
   id: e.id,
   project: e.project,
   edge: e.edge,

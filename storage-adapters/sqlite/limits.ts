@@ -4,6 +4,11 @@ import { KEY_LIMITS } from '#bus/limits.ts';
 export const PROJECTION_LIMITS = {
   /** Commits in one transaction: from 500 on a larger batch is no faster. */
   batchCommits: 500,
+  /**
+   * Under load transactions follow one another no faster than this: what readers wait more at most. The second of a sandbox's commits
+   * mostly comes within it, and only the newest is written.
+   */
+  gatherMs: 50,
   /** A file that nobody has fed for longer is rebuilt: tombstones may have come and gone meanwhile, their rows would stay for ever. */
   offlineMs: KEY_LIMITS.tombstoneTtlMs / 2,
   /** Calls that wait for a sequence; more are told OVERLOADED. */

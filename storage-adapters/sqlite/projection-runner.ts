@@ -99,7 +99,7 @@ class Runner implements ProjectionRunner {
   }
 }
 
-/** Gathers one shard's commits: what has arrived by the end of the current turn becomes one transaction. */
+/** Gathers one shard's commits: what has arrived by the end of the current turn becomes one transaction; while they are many, of some turns. */
 class ShardFeeder {
   readonly #shard: Shard;
   readonly #projection: SandboxProjection;
@@ -111,6 +111,7 @@ class ShardFeeder {
   /** Calls off the transaction that is due. */
   #cancelDue: (() => void) | undefined;
   #abandoned = false;
+  #flushedAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(shard: Shard, projection: SandboxProjection, clock: Clock, onError: (error: unknown) => void) {
     this.#shard = shard;
@@ -147,12 +148,18 @@ class ShardFeeder {
     if (this.#pending.length >= PROJECTION_LIMITS.batchCommits && !this.#flush())
       throw DsecError.of('NO_SPACE', `shard ${this.#shard}: the projection cannot be written now`);
     this.#pending.push(entry);
-    this.#cancelDue ??= afterThisTurn(() => this.#flush());
+    this.#cancelDue ??= this.#later(() => this.#flush());
+  }
+
+  #later(task: () => void): () => void {
+    const sinceMs = performance.now() - this.#flushedAtMs;
+    return sinceMs >= PROJECTION_LIMITS.gatherMs ? afterThisTurn(task) : after(PROJECTION_LIMITS.gatherMs - sinceMs, task);
   }
 
   #flush(): boolean {
     this.#cancel();
     if (this.#pending.length === 0) return true;
+    this.#flushedAtMs = performance.now();
     try {
       const unreadable = this.#projection.apply(this.#shard, this.#pending, this.#clock.now());
       this.#pending = [];
