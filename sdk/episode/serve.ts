@@ -73,6 +73,8 @@ class Service {
       return this.#ended(await this.#command.wait({ signal: this.#episode.signal }));
     } catch (thrown) {
       if (!(thrown instanceof DsecError) || thrown.code === 'CANCELLED' || this.#episode.signal.aborted) throw thrown;
+      // Another worker would be asked to repeat what this one could not.
+      if (thrown.code === 'REPLAY_DIVERGED') return { ...workerEnded(this.#state, thrown.toWire()), lost: false };
       // What a repetition may still bring about is tried again; a worker that is gone, or is not to be understood, is reported.
       if (thrown.retry === 'same' || thrown.outcome === 'unknown') throw thrown;
       return workerEnded(this.#state, thrown.toWire());

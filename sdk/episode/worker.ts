@@ -36,7 +36,7 @@ export const makeWorker = async (session: Session, state: RolloutState, signal: 
 };
 
 /** What is no fault of the episode's own is worth another worker. */
-export const workerEnded = ({ attempt }: RolloutState, error: WireError): Report => ({
+export const workerEnded = ({ attempt }: RolloutState, error: WireError): Extract<Report, { type: 'ReportWorkerEnded' }> => ({
   type: 'ReportWorkerEnded',
   attempt,
   lost: error.fault === 'infra' || error.fault === 'preempted',

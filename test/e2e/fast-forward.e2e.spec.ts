@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { connect, type DsecClient, type Sandbox } from '#sdk/mod.ts';
 import { inside } from '#test/helpers/files.ts';
 import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
+import { scriptedRollout } from '#test/helpers/rollouts.ts';
 import { refusal } from '#test/helpers/refusal.ts';
 
 let host: TestPlatform;
@@ -24,6 +25,14 @@ const recorded = (options: object = {}): Promise<Sandbox> => dsec.runContainer({
 /** Nothing of it stays on the node: what is known of it afterwards is known off the node. */
 const lose = async (box: Sandbox): Promise<void> => {
   await box.stop();
+  rmSync(join(host.dir, 'data/sandboxes', box.id), { recursive: true, force: true });
+};
+
+/** Dies as on a node that died: its first process is killed from outside, its files are gone. */
+const crash = async (box: Sandbox): Promise<void> => {
+  const { pid } = await box.refresh();
+  process.kill(pid as number, 'SIGKILL');
+  await expect.poll(async () => (await box.refresh()).status, { timeout: 10_000 }).toBe('failed');
   rmSync(join(host.dir, 'data/sandboxes', box.id), { recursive: true, force: true });
 };
 
@@ -109,4 +118,66 @@ describe('a recovered sandbox', () => {
     expect(await refusal(dsec.recover(`sb-0-${'0'.repeat(20)}-node-1`))).toMatchObject({ code: 'SANDBOX_NOT_FOUND' });
     await box.stop();
   });
+});
+
+describe('an episode with recordCommands', () => {
+  const order = (key: string, turns: number) => scriptedRollout(key, turns, { onSandboxLost: 'restore' });
+
+  test('goes on in a new sandbox when the agent’s is lost, and says so', async () => {
+    await using trainer = await dsec.openJob('restores', { recordCommands: true });
+    const [id] = await trainer.start([order('agent-lost', 3)]);
+    for await (const turn of trainer.turns()) {
+      if (turn.turn === 1) await crash((await boxesOf(id as string, 'agent', 'running'))[0] as Sandbox);
+      await turn.answer(`echo turn-${turn.turn}`);
+    }
+    const results = [];
+    for await (const result of trainer.results()) results.push(result);
+    // what step 0 had written was lost with the sandbox, and was not written again
+    expect(results[0]).toMatchObject({ outcome: 'finished', turns: 3, steps: 4, result: { counted: '2\n2\n' } });
+    expect(await boxesOf(id as string, 'agent', 'failed')).toHaveLength(1);
+    await trainer.stopJob();
+  });
+
+  test('replays itself when worker and agent are both lost: recorded turns are answered, recorded steps are not run', async () => {
+    await using trainer = await dsec.openJob('both-lost', { recordCommands: true });
+    const [id] = await trainer.start([order('both', 3)]);
+    for await (const turn of trainer.turns()) {
+      if (turn.turn === 2) {
+        const [agent] = await boxesOf(id as string, 'agent', 'running');
+        const [worker] = await boxesOf(id as string, 'worker', 'running');
+        await Promise.all([crash(agent as Sandbox), crash(worker as Sandbox)]);
+      }
+      await turn.answer(`echo turn-${turn.turn}`);
+    }
+    const results = [];
+    for await (const result of trainer.results()) results.push(result);
+    expect(results[0]).toMatchObject({ outcome: 'finished', turns: 3, steps: 4, result: { counted: '1\n1\n' } });
+    await trainer.stopJob();
+  });
+
+  test('is over when its new worker asks another thing than the lost one did', async () => {
+    await using trainer = await dsec.openJob('diverges', { recordCommands: true });
+    const whim = `read -r start; echo '{"type":"turn","request":"'$(cat /proc/sys/kernel/random/uuid)'"}'; read -r answer; sleep 600`;
+    const plain = order('whim', 1);
+    const [id] = await trainer.start([{ key: 'whim', spec: { ...plain.spec, worker: { ...plain.spec.worker, program: { argv: ['sh', '-c', whim] } } } }]);
+    for await (const turn of trainer.turns()) {
+      await turn.answer('heard');
+      await expect.poll(() => statusOf(trainer.jobId), { timeout: 10_000 }).toBe('running');
+      await crash((await boxesOf(id as string, 'worker', 'running'))[0] as Sandbox);
+    }
+    const results = [];
+    for await (const result of trainer.results()) results.push(result);
+    expect(results[0]).toMatchObject({ outcome: 'failed', fault: 'infra', error: { code: 'REPLAY_DIVERGED' } });
+    await trainer.stopJob();
+  });
+
+  const statusOf = async (jobId: string): Promise<string | undefined> => {
+    for await (const { status } of dsec.jobs.rollouts(jobId)) return status;
+    return undefined;
+  };
+  const boxesOf = async (rollout: string, role: string, status: 'running' | 'failed'): Promise<Sandbox[]> => {
+    const found: Sandbox[] = [];
+    for await (const box of dsec.list({ labels: { 'dsec/rollout': rollout, 'dsec/role': role }, status })) found.push(box);
+    return found;
+  };
 });
