@@ -38,6 +38,8 @@ export type ControlPlane = {
   readonly control: readonly RoleChild[];
   readonly fleet: readonly RoleChild[];
   connect(project?: string): Promise<DsecClient>;
+  /** One more process of cluster roles. */
+  startControl(roles: readonly ServedRole[]): Promise<RoleChild>;
   /** Run directories, in the order of the options. */
   controlDir(n: number): string;
   fleetDir(n: number): string;
@@ -92,8 +94,13 @@ export const startControlPlane = async (options: ControlPlaneOptions): Promise<C
   };
   try {
     const control: RoleChild[] = [];
-    for (const [n, roles] of (options.control ?? [['apiserver', 'iam', 'watcher'], ['placement']]).entries())
-      control.push(await start(`control-${n}`, roles, { dataDir: join(dir, `data-${n}`) }));
+    const startControl = async (roles: readonly ServedRole[]): Promise<RoleChild> => {
+      const n = control.length;
+      const child = await start(`control-${n}`, roles, { dataDir: join(dir, `data-${n}`) });
+      control.push(child);
+      return child;
+    };
+    for (const roles of options.control ?? [['apiserver', 'iam', 'watcher'], ['placement']]) await startControl(roles);
     const fleet: RoleChild[] = [];
     for (const [n, nullEdges] of options.fleet.entries())
       fleet.push(await start(`fleet-${n}`, ['edge'], { backend: 'null', nullEdges, edgeName: `host-${n}` }));
@@ -109,6 +116,7 @@ export const startControlPlane = async (options: ControlPlaneOptions): Promise<C
       fleetDir: (n) => join(dir, `fleet-${n}`),
       killBus: () => bus.kill(),
       restartBus: () => bus.restart(),
+      startControl,
       connect: (project = PROJECT) => connect({ servers: bus.servers, project }),
       close,
     };
