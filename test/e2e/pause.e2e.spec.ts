@@ -138,7 +138,7 @@ describe.concurrent('who needs the inside resumes it', () => {
     await firstLine(command);
     await sandbox.pause();
     expect((await command.view()).state).toBe('running');
-    expect(await firstLine(command)).toBe('up\n');
+    expect(await firstLine(command)).toBe('up');
     expect((await sandbox.commands()).length).toBeGreaterThan(1);
     expect((await sandbox.exec(['echo', 'done'], { key: 'known' })).stdout).toBe(done.stdout);
     expect((await sandbox.refresh()).status).toBe('paused');
