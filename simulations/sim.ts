@@ -11,6 +11,7 @@ import { firstDifference } from './kernel/first-difference.ts';
 import type { Trace } from './kernel/trace.ts';
 import { timeChart } from './report/charts.ts';
 import { policyOf, POLICIES } from './report/policies.ts';
+import { choicesTables } from './report/choices-tables.ts';
 import { compare } from './report/compare.ts';
 import { progressTo, summaryOf } from './report/table.ts';
 import { TraceFile } from './report/trace-file.ts';
@@ -125,11 +126,20 @@ const comparison = (flags: Flags): boolean => {
   return true;
 };
 
+const choices = (flags: Flags): boolean => {
+  for (const { head, rows } of choicesTables(flags.seeds, (line) => say(`  ${line}\n`))) {
+    const table = new Table({ head: [...head], style: { head: [], border: [] } });
+    table.push(...rows.map((row) => [...row]));
+    print(table.toString());
+  }
+  return true;
+};
+
 const program = new Command('sim')
   .description('Runs the platform with every decision it makes in production, in one process, in virtual time.')
-  .argument('<scenario>', Object.keys(SCENARIOS).join(', '))
+  .argument('<scenario>', [...Object.keys(SCENARIOS), 'choices'].join(', '))
   .option('--seed <n>', 'what decides everything', whole)
-  .option('--seeds <n>', 'smoke: that many seeds, one after another', whole, 1)
+  .option('--seeds <n>', 'smoke, choices: that many seeds, one after another', whole, 1)
   .option('--from <n>', 'smoke: the first of them; drawn when left out', whole)
   .option('--scale <x>', 'share of the full size of a large scenario, 0.01 to 1', Number, 1)
   .option('--replay', 'run it twice and show the first difference')
@@ -139,16 +149,18 @@ const program = new Command('sim')
   .option('--json', 'one line of JSON instead of a table')
   .addHelpText(
     'after',
-    '\nExamples:\n  npm run sim -- smoke --seed 7\n  npm run sim -- smoke --seeds 1000 --from 1\n  npm run sim -- full --charts /tmp/charts\n  npm run sim -- burst --compare ours,random,least-loaded --charts /tmp/charts\n  npm run sim -- edge-loss --scale 0.1 --trace /tmp/commits.jsonl\n',
+    '\nExamples:\n  npm run sim -- smoke --seed 7\n  npm run sim -- smoke --seeds 1000 --from 1\n  npm run sim -- full --charts /tmp/charts\n  npm run sim -- burst --compare ours,random,least-loaded --charts /tmp/charts\n  npm run sim -- choices --seeds 3\n  npm run sim -- edge-loss --scale 0.1 --trace /tmp/commits.jsonl\n',
   )
   .action((name: string, flags: Omit<Flags, 'compare'> & { readonly compare?: string | true }) => {
     const { compare: policies, ...rest } = flags;
     const run =
       policies !== undefined
         ? () => comparison({ ...rest, compare: policies === true ? '' : policies })
-        : name === 'smoke' && rest.seeds > 1
-          ? () => many(rest)
-          : () => once(name, rest);
+        : name === 'choices'
+          ? () => choices(rest)
+          : name === 'smoke' && rest.seeds > 1
+            ? () => many(rest)
+            : () => once(name, rest);
     process.exitCode = run() ? 0 : 1;
   });
 

@@ -2,12 +2,15 @@
 export const PLACEMENT_POLICY = {
   /**
    * Candidates looked at for each node wanted: enough to avoid the full ones (@paper §7). It is the overlay, not a small sample, that
-   * keeps a herd from forming: after a burst of 16 jobs of mixed sizes the fullest of 160 nodes has 1.76 times the mean with 3, and
-   * 1.19 with 8 (`npm run sim -- burst --compare`).
+   * keeps a herd from forming: what is measured of both stands in `simulations/REPORT.md`.
    */
   samplesPerNode: 8,
-  /** Nodes that share one chunk of a group: a message per node is what a packed create costs. */
-  nodesPerChunkMax: 16,
+  /**
+   * Nodes that share one chunk of a group: a message per node is what a packed create costs. Placements do not see each other's
+   * choices, so the fullest node may get a block too many from each of them: 32,000 on 160 nodes by four placements end at up to
+   * 1.20 times the mean with 16 nodes, 1.15 with 20, 1.11 with 24, 1.08 with 32 (`simulations/report/choices.ts`).
+   */
+  nodesPerChunkMax: 24,
   /** … and no more than one in so many of the nodes there are: on a small fleet few and large messages level it as well. */
   fleetPerChunkNode: 2,
   nodesPerChunkMin: 4,

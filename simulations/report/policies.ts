@@ -6,6 +6,7 @@
 import type { EdgeName } from '#bus/ids.ts';
 import { choose } from '#actors/placement/choose.ts';
 import type { FleetNode } from '#actors/placement/fleet.ts';
+import { PLACEMENT_POLICY } from '#actors/placement/limits.ts';
 import { randomFrom } from '#actors/placement/random.ts';
 import type { Parts } from '../hosts/parts.ts';
 
@@ -16,13 +17,12 @@ const loadOf = ({ used, capacity }: FleetNode): number =>
   Math.max(...(['sandboxes', 'memoryMiB', 'cpuMillis', 'pids'] as const).map((dimension) => used[dimension] / Math.max(1, capacity[dimension])));
 
 /** A chunk goes in blocks to as many nodes as ours gives it to, so that the number of messages is the same. */
-const NODES_PER_CHUNK = 16;
 const inBlocks =
   (pick: Pick): Choose =>
   ({ fleet, count, seed, exclude }) => {
     const random = randomFrom(seed);
     const nodes = fleet.filter(({ edge }) => !exclude.includes(edge));
-    const blocks = Math.min(NODES_PER_CHUNK, count);
+    const blocks = Math.min(PLACEMENT_POLICY.nodesPerChunkMax, count);
     const chosen: (EdgeName | null)[] = [];
     for (let block = 0; block < blocks; block += 1) {
       const size = Math.floor(count / blocks) + (block < count % blocks ? 1 : 0);
@@ -51,7 +51,7 @@ const roundRobin = (): Choose => {
   return inBlocks((nodes) => nodes[next++ % Math.max(1, nodes.length)]);
 };
 
-/** `k2` … `k8` are k-choice without, `k2+` … with the overlay. */
+/** `k1` … `k8` are k-choice without, `k1+` … with the overlay; `random` is `k1`. */
 export const policyOf = (name: string): Partial<Parts> => {
   const k = /^k([1-8])(\+?)$/.exec(name);
   if (k) return { choose: kChoice(Number(k[1])), overlay: k[2] === '+' };
@@ -80,9 +80,18 @@ export const POLICIES = [
   'least-loaded',
   'least-loaded+',
   'k2',
+  'k3',
   'k4',
+  'k5',
+  'k6',
+  'k7',
   'k8',
+  'k1+',
   'k2+',
+  'k3+',
   'k4+',
+  'k5+',
+  'k6+',
+  'k7+',
   'k8+',
 ] as const;

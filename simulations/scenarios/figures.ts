@@ -98,7 +98,7 @@ export const maxOverMeanOf = ({ nodes, o: { capacity } }: Run['cluster']): numbe
   return sum === 0 ? 1 : (Math.max(...loads) * loads.length) / sum;
 };
 
-const loadOf = (used: Capacity, capacity: Capacity): number =>
+export const loadOf = (used: Capacity, capacity: Capacity): number =>
   Math.max(...(['sandboxes', 'memoryMiB', 'cpuMillis', 'pids', 'diskMiB'] as const).map((d) => used[d] / capacity[d]));
 
 const count = (counts: Map<string, number>, code: string): void => void counts.set(code, (counts.get(code) ?? 0) + 1);
