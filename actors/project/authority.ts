@@ -25,7 +25,7 @@ export const refusalOf = (
 ): WireError | null => {
   if (demand === 'anyone' || (demand === 'member' && caller.actions.length > 0)) return null;
   if (demand !== 'member' && caller.actions.includes(demand)) return null;
-  const needed = demand === 'member' ? 'any right' : demand;
+  const needed = demand === 'member' ? 'a right of any kind' : demand;
   return wireError('FORBIDDEN', `${caller.principal} may not ${verb} in project ${project}: it needs ${needed}; ask an owner of the project for a grant`, {
     details: { project, verb, needed },
   });

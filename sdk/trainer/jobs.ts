@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import type { JobView, RolloutSummary, RolloutView } from '#bus/api/jobs.ts';
 import { invalid } from '#bus/envelope.ts';
 import { DsecError } from '#bus/errors.ts';
-import { ClientKey, JobId, RolloutId } from '#bus/ids.ts';
+import { type ClientKey, JobId, RolloutId } from '#bus/ids.ts';
 import type { JobSpec, JobStatus, MemberCounts } from '#bus/job/schema.ts';
 import type { RolloutStatus } from '#bus/rollout/schema.ts';
 import type { DurationMs } from '#bus/units.ts';
@@ -30,7 +30,7 @@ export class Jobs {
 
   /** Same key and options: same job. */
   async create(key: string, spec: JobOptions = {}): Promise<JobView> {
-    return (await this.#session.api.call('createJob', { key: ClientKey.parse(key), spec })).job;
+    return (await this.#session.api.call('createJob', { key: key as ClientKey, spec })).job;
   }
 
   get(id: string): Promise<JobView> {

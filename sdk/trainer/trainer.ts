@@ -9,7 +9,7 @@ import { randomBytes } from 'node:crypto';
 import type { JobView, RolloutSummary } from '#bus/api/jobs.ts';
 import { decodeCommit } from '#bus/envelope.ts';
 import { DsecError, type Fault } from '#bus/errors.ts';
-import { ClientKey, JobId, type RolloutId, shardOfJob } from '#bus/ids.ts';
+import { ClientKey, type JobId, type RolloutId, shardOfJob } from '#bus/ids.ts';
 import type { JobSpec } from '#bus/job/schema.ts';
 import { readState } from '#bus/records.ts';
 import type { RolloutSpec, RolloutState } from '#bus/rollout/schema.ts';
@@ -82,7 +82,7 @@ export class Trainer {
   /** Attaches to a job that exists. JOB_OWNED while another owner lives, JOB_ENDED when there is nothing left to do. */
   static async attach(session: Session, jobId: string, options: AttachOptions = {}): Promise<Trainer> {
     const holder = options.holder ?? `trainer-${randomBytes(6).toString('hex')}`;
-    const request = { id: JobId.parse(jobId), holder, takeover: options.takeover ?? false, resume: options.resume ?? true };
+    const request = { id: jobId as JobId, holder, takeover: options.takeover ?? false, resume: options.resume ?? true };
     const { job } = await session.api.call('claimJob', request);
     const trainer = new Trainer(session, job, holder);
     await trainer.#catchUp();

@@ -4,6 +4,7 @@ import type { Command as Cli } from 'commander';
 import { DsecError } from '#bus/errors.ts';
 import { ACTIONS, type Action, PrincipalKind, Role } from '#bus/project/policy.ts';
 import { QUOTA_KEYS, type QuotaAmounts, type QuotaKey } from '#bus/project/quota.ts';
+import type { DsecClient } from '../../client.ts';
 import { printJson, printLine, printTable, TablePrinter, time } from '../output.ts';
 import { collect, numberOf } from '../parse.ts';
 import { act, type CommonFlags, withCommonOptions } from '../session.ts';
@@ -112,23 +113,31 @@ const registerProjects = (project: Cli): void => {
     project
       .command('grant')
       .description('let a principal do something in this project and below')
-      .argument('<principal>', '<project>/<name>')
+      .argument('<principal>', '<name>, or <project>/<name> of another project')
       .option('--role <role>', Role.options.join(', '))
       .option('--action <action>', `a single action, repeatable: ${ACTIONS.join(', ')}`, collect)
-      .addHelpText('after', '\nExample:\n  dsec project grant team-a/bot --role runner --action audit.read\n'),
+      .addHelpText('after', '\nExamples:\n  dsec project grant bot --role viewer\n  dsec project grant team-a/bot --role runner --action audit.read\n'),
   ).action((principal: string, flags: GrantFlags) =>
     act(flags, async (dsec) =>
       done(
         flags,
-        `granted to ${principal}`,
-        dsec.admin.grant(principal, { role: flags.role as Role | undefined, actions: flags.action as Action[] | undefined }),
+        `granted to ${principalIn(dsec, principal)}`,
+        dsec.admin.grant(principalIn(dsec, principal), { role: flags.role as Role | undefined, actions: flags.action as Action[] | undefined }),
       ),
     ),
   );
   withCommonOptions(
-    project.command('revoke').description('take back everything granted here to a principal').argument('<principal>', '<project>/<name>'),
-  ).action((principal: string, flags: CommonFlags) => act(flags, async (dsec) => done(flags, `revoked from ${principal}`, dsec.admin.revoke(principal))));
+    project
+      .command('revoke')
+      .description('take back everything granted here to a principal')
+      .argument('<principal>', '<name>, or <project>/<name> of another project'),
+  ).action((principal: string, flags: CommonFlags) =>
+    act(flags, async (dsec) => done(flags, `revoked from ${principalIn(dsec, principal)}`, dsec.admin.revoke(principalIn(dsec, principal)))),
+  );
 };
+
+/** A name without a project is one of this project. */
+const principalIn = (dsec: DsecClient, name: string): string => (name.includes('/') ? name : `${dsec.project}/${name}`);
 
 const registerPrincipals = (principal: Cli): void => {
   withCommonOptions(
