@@ -1,4 +1,5 @@
 /** `dsec job …` and `dsec rollout …`: groups of sandboxes with an owner, and the episodes in them. @paper §6.2 §6.3 */
+import { PLATFORM_LABELS } from '#bus/sandbox/spec.ts';
 import type { Command as Cli } from 'commander';
 import { OwnerLostPolicy, JobStatus, type MemberCounts } from '#bus/job/schema.ts';
 import type { JobView } from '#bus/api/jobs.ts';
@@ -14,6 +15,7 @@ export const registerJob = (program: Cli): void => {
   registerCreate(job);
   registerList(job);
   registerShow(job);
+  registerMembers(job);
   for (const verb of GOALS) registerGoal(job, verb);
   registerExtend(job);
   registerRollouts(job);
@@ -82,6 +84,29 @@ const registerList = (job: Cli): void => {
       const status = flags.status?.map((value) => oneOf('status', JobStatus.options, value) as JobStatus);
       const table = new TablePrinter(HEAD);
       for await (const view of dsec.jobs.list({ status })) await (flags.json ? printJson(view) : table.add(rowOf(view)));
+      if (!flags.json) await table.flush();
+      return 0;
+    }),
+  );
+};
+
+const registerMembers = (job: Cli): void => {
+  withCommonOptions(
+    job
+      .command('members')
+      .description('the job’s sandboxes, each with its status and why it failed')
+      .argument('<job>', 'id')
+      .addHelpText('after', '\nExamples:\n  dsec job members jb-0-…\n  dsec job pause jb-0-… && dsec job members jb-0-… --json\n'),
+  ).action((id: string, flags: CommonFlags) =>
+    act(flags, async (dsec) => {
+      const { state } = await dsec.jobs.get(id); // a job that does not exist has no members, and says so
+      const table = new TablePrinter(['SANDBOX', 'STATUS', 'NODE', 'ROLLOUT', 'ROLE', 'FAILURE']);
+      for await (const box of dsec.list({ labels: { [PLATFORM_LABELS.job]: state.id } })) {
+        const { id: member, status, edge, failure, spec } = box.state ?? (await box.refresh());
+        const { [PLATFORM_LABELS.rollout]: rollout = null, [PLATFORM_LABELS.role]: role = null } = spec.labels;
+        if (flags.json) await printJson({ id: member, status, edge, rollout, role, failure });
+        else await table.add([member, status, edge, rollout ?? '-', role ?? '-', failure?.code ?? '-']);
+      }
       if (!flags.json) await table.flush();
       return 0;
     }),

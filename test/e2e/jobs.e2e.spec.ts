@@ -1,0 +1,68 @@
+/** What owners of jobs get wrong, and what races with the end of a job: typed, harmless, nothing half done. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { connect, type DsecClient } from '#sdk/mod.ts';
+import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
+import { refusal } from '#test/helpers/refusal.ts';
+
+let host: TestPlatform;
+let dsec: DsecClient;
+
+beforeAll(async () => {
+  host = await startTestPlatform();
+  dsec = await connect({ contextFile: host.platform.contextFile });
+});
+afterAll(async () => {
+  await dsec?.close();
+  await host?.close();
+});
+
+const living = async (jobId: string): Promise<string[]> => {
+  const ids: string[] = [];
+  for await (const { id } of dsec.list({ labels: { 'dsec/job': jobId }, status: ['preparing', 'starting', 'running', 'pausing', 'paused', 'stopping'] }))
+    ids.push(id);
+  return ids;
+};
+
+describe('a sandbox', () => {
+  test('that has stopped is not resumed', async () => {
+    const box = await dsec.runContainer({ image: 'small' });
+    await box.stop();
+    expect((await refusal(box.resume())).code).toMatch(/^(SANDBOX_ENDED|INVALID_STATE)$/);
+    expect((await box.refresh()).status).toBe('stopped');
+  });
+
+  test('paused during a command with a time-out does not use up that time', async () => {
+    const box = await dsec.runContainer({ image: 'small' });
+    const command = await box.start('sleep 1; echo done', { timeoutMs: 2_500 });
+    await box.pause();
+    await new Promise((resolve) => setTimeout(resolve, 3_000)); // longer than the command may take
+    await box.resume();
+    expect(await command.result()).toMatchObject({ reason: 'exited', stdout: 'done\n' });
+    await box.stop();
+  });
+});
+
+describe('a job', () => {
+  test('has one owner of two who claim it at once, and the one who lost it is told', async () => {
+    const { state } = await dsec.jobs.create('claimed', { leaseMs: 2_000 as never });
+    const claims = await Promise.allSettled(['a', 'b', 'c'].map((holder) => dsec.attachJob(state.id, { holder })));
+    const won = claims.filter((claim) => claim.status === 'fulfilled');
+    expect(won).toHaveLength(1);
+    for (const claim of claims) if (claim.status === 'rejected') expect(claim.reason).toMatchObject({ code: 'JOB_OWNED' });
+    await using second = await dsec.attachJob(state.id, { holder: 'd', takeover: true });
+    expect(second.epoch).toBeGreaterThan(won[0]?.value.epoch ?? 0);
+    await second.stopJob();
+    await won[0]?.value.detach();
+  });
+
+  test('that is stopped while members are being made leaves none', async () => {
+    const { state } = await dsec.jobs.create('races', {});
+    const made = Promise.allSettled(
+      Array.from({ length: 24 }, () => dsec.runContainer({ image: 'small', job: state.id, memoryLimitMb: 16 }, { timeoutMs: 20_000 })),
+    );
+    const counts = await dsec.jobs.stop(state.id);
+    expect(counts).toMatchObject({ failed: 0, left: 0 });
+    for (const one of await made) if (one.status === 'rejected') expect(['JOB_ENDED', 'SANDBOX_ENDED', 'SANDBOX_FAILED']).toContain(one.reason.code);
+    expect(await living(state.id)).toEqual([]);
+  });
+});
