@@ -20,7 +20,12 @@ export const registerAdmin = (program: Cli): void => {
   registerProjects(program.command('project').description('projects: make, look, divide the quota, grant rights'));
   registerPrincipals(program.command('principal').description('people, services and agents of a project'));
   registerCredentials(program.command('credential').description('what a principal proves itself with'));
-  withCommonOptions(program.command('whoami').description('who these credentials are, and what they may do here')).action((flags: CommonFlags) =>
+  withCommonOptions(
+    program
+      .command('whoami')
+      .description('who these credentials are, and what they may do here')
+      .addHelpText('after', '\nExamples:\n  dsec whoami\n  DSEC_CONTEXT=bot.json dsec whoami --json\n'),
+  ).action((flags: CommonFlags) =>
     act(flags, async (dsec) => {
       const me = await dsec.admin.whoami();
       if (flags.json) await printJson(me);
