@@ -16,6 +16,8 @@
  * | `dsec.iam.<verb>` | core request of a role to IAM, queue group `iam` |
  * | `dsec.quota.recall` | core, IAM to the holders of quota leases |
  * | `dsec.beat._.<role>.<instance>` | core, 1 s: presence of a service instance |
+ * | `$O.<bucket>.M.<name>` | OBJ_<bucket>: info of an object in NATS' object store, its name in base64 |
+ * | `$O.<bucket>.C.<upload>` | OBJ_<bucket>: chunks of an object |
  */
 import type { EdgeName, JobId, ProjectName, RequestId, RolloutId, SandboxId, Shard } from './ids.ts';
 import { NAME_PATTERN, parseSandboxId, shardFor, shardOfJob, shardOfRequest, shardOfRollout } from './ids.ts';
@@ -147,3 +149,13 @@ export const clientRights = (project: ProjectName) => ({
 });
 /** Every request subject of clients and every subject republished to them: what the platform's account exports. */
 export const CLIENT_EXPORTS = { services: [API_FILTER, 'dsec.op.*.*.*.*'], streams: [outFilter({}), LOST_FILTER] } as const;
+
+// Object store: the names are those of NATS' own clients, so that their tools read what we write.
+
+export const bucketStream = (bucket: string): string => `OBJ_${bucket}`;
+export const bucketSubjects = (bucket: string): string[] => [`$O.${bucket}.C.>`, `$O.${bucket}.M.>`];
+export const objectInfoSubject = (bucket: string, name: string): string =>
+  `$O.${bucket}.M.${Buffer.from(name).toString('base64').replaceAll('+', '-').replaceAll('/', '_')}`;
+/** Infos of every object; `*`: of every bucket. */
+export const objectInfoFilter = (bucket: string): string => `$O.${bucket}.M.*`;
+export const objectChunkSubject = (bucket: string, upload: string): string => `$O.${bucket}.C.${upload}`;

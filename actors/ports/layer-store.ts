@@ -2,7 +2,7 @@
  * Where layers are kept: immutable EROFS images by content address, and the catalogue of names that point at them.
  *
  * Does not decide which images a sandbox gets, how they are built, or where they are mounted (node-runtime/images).
- * Adapters: posix. One contract suite, `test/contract/layer-store.contract.ts`, runs against all of them.
+ * Adapters: posix, object. One contract suite, `test/contract/layer-store.contract.ts`, runs against all of them.
  * @paper §5.1 §5.3
  *
  * INV-LAYER: whatever a digest names is whole and unchanging; a killed writer leaves nothing that a digest or a name reaches.
@@ -56,12 +56,18 @@ export interface LayerStore {
   readonly names: ImageNames;
   /** Directory where images may be put together, so placed that `put` with `consume` need not copy. May not exist yet. */
   readonly scratchDir: string;
-  /** Stores an image file; idempotent. Durable when it resolves. NO_SPACE, INVALID_ARGUMENT, CANCELLED. */
+  /** Stores an image file; idempotent. Durable when it resolves. NO_SPACE, INVALID_ARGUMENT, CANCELLED, BUS_UNAVAILABLE. */
   put(file: string, options?: PutOptions): Promise<LayerInfo>;
   /** Cheap and synchronous: callers ask on the create path. */
   has(digest: LayerDigest): boolean;
-  /** Path for mount(2) on this machine. LAYER_NOT_FOUND when the store does not hold the layer here. */
+  /** Whether `pathOf` answers. Where the store lies off the node a layer may be in it and not here. Synchronous like `has`. */
+  isLocal(digest: LayerDigest): boolean;
+  /** Path for mount(2) on this machine. LAYER_NOT_FOUND when the layer does not lie here. */
   pathOf(digest: LayerDigest): string;
+  /** Brings the layer here; several calls at once are one. LAYER_NOT_FOUND, NO_SPACE, BUS_UNAVAILABLE, CANCELLED. */
+  ensureLocal(digest: LayerDigest, options?: { readonly signal?: AbortSignal }): Promise<void>;
+  /** Afterwards `has` and `lookup` know all that anybody had stored before the call. BUS_UNAVAILABLE. */
+  catchUp(): Promise<void>;
   /** The image's bytes. LAYER_NOT_FOUND. */
   read(digest: LayerDigest): Promise<Readable>;
   list(): Promise<LayerInfo[]>;
@@ -74,7 +80,7 @@ export interface LayerStore {
 }
 
 export interface ImageNames {
-  /** Cheap and synchronous (microseconds): on the create path. Always sees the newest durable record. */
+  /** Cheap and synchronous (microseconds): on the create path. Sees this process's changes at once, others' at the latest after `catchUp`. */
   lookup(name: ImageName): ImageRecord | null;
   /** Creates or replaces. Atomic among processes. LAYER_NOT_FOUND when the store does not hold the digest. */
   set(record: ImageRecord): Promise<void>;

@@ -19,6 +19,8 @@ import {
   execRecordFilter,
   IAM_FILTER,
   LOST_FILTER,
+  objectChunkSubject,
+  objectInfoFilter,
   opFilter,
   outFilter,
   QUOTA_RECALL,
@@ -37,6 +39,9 @@ const JETSTREAM = ['$JS.API.>', '$JS.ACK.>', '$JS.FC.>'];
 /** Where nats-servers take answers to their own questions: who a connecting client is. */
 const SERVERS_INBOXES = '$SYS._INBOX.>';
 const INBOXES = ['_INBOX.>'];
+/** The account's buckets hold layers and nothing else; which is used is the roles' configuration. Who removes a name writes an info. */
+const LAYER_NAMES = objectInfoFilter('*');
+const LAYER_BYTES = objectChunkSubject('*', '*');
 const CREATE_LANES = COMMANDS_SUBJECTS.filter((subject) => subject.startsWith('dsec.cmd.create.'));
 const REPORT_LANES = COMMANDS_SUBJECTS.filter((subject) => subject.startsWith('dsec.cmd.report.'));
 const EDGE_QUEUES = COMMANDS_SUBJECTS.filter((subject) => subject.startsWith('dsec.cmd.edge.'));
@@ -47,7 +52,7 @@ export const permissionsOf = (role: Role, edge: EdgeName): Permissions => {
   const hears = (...subjects: readonly string[]): readonly string[] => [...subjects, ...INBOXES];
   switch (role) {
     case 'apiserver':
-      return { publish: speaks(...CREATE_LANES, ...EDGE_QUEUES), subscribe: hears(API_FILTER, BEAT_FILTER, outFilter({})) };
+      return { publish: speaks(...CREATE_LANES, ...EDGE_QUEUES, LAYER_NAMES), subscribe: hears(API_FILTER, BEAT_FILTER, outFilter({})) };
     case 'placement':
       return {
         publish: speaks(commitFilter({ kind: 'request', home: '_' }), ...CREATE_LANES, ...REPORT_LANES, ...EDGE_QUEUES, IAM_FILTER),
@@ -79,6 +84,8 @@ export const permissionsOf = (role: Role, edge: EdgeName): Permissions => {
           execRecordFilter(edge),
           ...REPORT_LANES,
           edgeCommandFilter(edge),
+          LAYER_NAMES,
+          LAYER_BYTES,
         ),
         subscribe: hears(opFilter(edge), outFilter({ home: edge }), outFilter({ project: SYSTEM_PROJECT, kind: 'edge', home: '_', id: edge })),
       };

@@ -37,6 +37,8 @@ export const JETSTREAM_LIMITS = {
   ackLingerMs: 5,
   /** A command whose handler threw comes back after this. */
   failedHandlerRetryMs: 1_000,
+  /** How long a deleted object is remembered: longer than any follower of a bucket is cut off and alive. */
+  deletedObjectMs: 7 * 24 * 3_600_000,
   /** Consumers per stream: an Edge has one, a lane has one, every tail has one. The server's own implicit limit is 1,000. */
   consumersPerStream: 10_000,
   /** Commands that wait in COMMANDS altogether; beyond it the queue refuses new ones instead of eating old ones. */

@@ -20,6 +20,7 @@ import { assertServerVersion, ConnectionWatch } from './connection.ts';
 import type { BusContext, BusReport } from './context.ts';
 import { JetStreamEventLog } from './event-log.ts';
 import { JETSTREAM_LIMITS } from './limits.ts';
+import { ObjectBucket } from './object-bucket.ts';
 import { Mux } from './mux.ts';
 import { Publisher } from './publisher.ts';
 import { Reader, type ReadFrom } from './reader.ts';
@@ -28,6 +29,7 @@ import { checkStreams, ensureStreams, type StreamSettings } from './streams.ts';
 export { busConnectionOptions, MINIMUM_SERVER } from './connection.ts';
 export type { BusReport } from './context.ts';
 export { JETSTREAM_LIMITS } from './limits.ts';
+export { type BucketObject, ObjectBucket, type StoredObject } from './object-bucket.ts';
 export type { ReadFrom } from './reader.ts';
 export type { StreamSettings } from './streams.ts';
 
@@ -56,6 +58,8 @@ export type JetStreamBus = {
     stored(): Promise<number>;
     of(consumer: string): Promise<{ readonly pending: number; readonly unacknowledged: number }>;
   };
+  /** A bucket of the object store; nothing is asked of the server yet. */
+  bucket(name: string): ObjectBucket;
   /** Ends what is outstanding as `unknown`. Tails and consumers are closed by their owners before; the connection stays open. */
   close(): void;
 };
@@ -85,6 +89,7 @@ export const connectJetStream = (nc: NatsConnection, options: JetStreamOptions =
         return { pending: num_pending, unacknowledged: num_ack_pending };
       },
     },
+    bucket: (name) => new ObjectBucket(name, context, publisher, reader),
     close: () => mux.close(),
   };
 };

@@ -29,8 +29,17 @@ export class Reader {
     return this.#fromLeader(stream, { seq: sequence + 1, next_by_subj: subject });
   }
 
-  async #direct(stream: string, subject: string): Promise<StoredMessage | null> {
-    const answer = await this.#mux.request(`${API_PREFIX}.DIRECT.GET.${stream}.${subject}`, new Uint8Array());
+  /** The same from whichever replica answers first, which may not have the newest yet; its bytes come as they are. */
+  nextAfterAnywhere(stream: string, subject: string, sequence: number): Promise<StoredMessage | null> {
+    return this.#ask(`${API_PREFIX}.DIRECT.GET.${stream}`, subject, Buffer.from(JSON.stringify({ seq: sequence + 1, next_by_subj: subject })));
+  }
+
+  #direct(stream: string, subject: string): Promise<StoredMessage | null> {
+    return this.#ask(`${API_PREFIX}.DIRECT.GET.${stream}.${subject}`, subject, new Uint8Array());
+  }
+
+  async #ask(request: string, subject: string, query: Uint8Array): Promise<StoredMessage | null> {
+    const answer = await this.#mux.request(request, query);
     if (answer.kind === 'none') throw new DsecError(noAnswerError(subject, answer.why));
     const { headers, data } = answer.message;
     if (headers?.code === STATUS.notFound) return null;

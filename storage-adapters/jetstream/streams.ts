@@ -7,7 +7,7 @@
 import type { StreamConfig, StreamInfo } from '@nats-io/jetstream';
 import { DsecError } from '#bus/errors.ts';
 import type { Shard } from '#bus/ids.ts';
-import { COMMANDS_STREAM, COMMANDS_SUBJECTS, EXEC_STREAM, EXEC_SUBJECTS, eventsBinding, eventsStream } from '#bus/subjects.ts';
+import { bucketStream, bucketSubjects, COMMANDS_STREAM, COMMANDS_SUBJECTS, EXEC_STREAM, EXEC_SUBJECTS, eventsBinding, eventsStream } from '#bus/subjects.ts';
 import { RECORD_LIMITS } from '#bus/limits.ts';
 import type { JetStreamApi } from './api.ts';
 import { ApiRefusal, JS } from './errors.ts';
@@ -61,7 +61,21 @@ const execConfig = (settings: StreamSettings): WantedConfig => ({
   max_msgs_per_subject: RECORD_LIMITS.perSandbox,
 });
 
-const common = (settings: StreamSettings): Partial<StreamConfig> => ({
+/** A bucket of the object store, as NATS' own clients make it. */
+export const bucketConfig = (bucket: string, replicas: number): WantedConfig => ({
+  name: bucketStream(bucket),
+  subjects: bucketSubjects(bucket),
+  ...common({ replicas }),
+  retention: 'limits',
+  max_msgs: -1,
+  max_age: 0,
+  allow_direct: true,
+  allow_rollup_hdrs: true,
+  /** Marks of deleted objects go by themselves. */
+  allow_msg_ttl: true,
+});
+
+const common = (settings: Omit<StreamSettings, 'shards'>): Partial<StreamConfig> => ({
   storage: 'file',
   num_replicas: settings.replicas ?? 1,
   duplicate_window: (settings.duplicateWindowMs ?? JETSTREAM_LIMITS.duplicateWindowMs) * NANOS_PER_MS,
@@ -80,13 +94,15 @@ const wantedConfigs = (settings: StreamSettings): WantedConfig[] => [
 
 /** Creates what is missing, updates what differs, then checks what the server echoes. Safe to run in many processes at once. */
 export const ensureStreams = async (api: JetStreamApi, settings: StreamSettings): Promise<void> => {
-  for (const wanted of wantedConfigs(settings)) {
-    const existing = await infoOrNull(api, wanted.name);
-    if (existing) assertSameShards(wanted, existing);
-    if (existing && differences(wanted, existing.config).length === 0) continue;
-    const info = existing ? await update(api, wanted, existing) : await api.createStream(wanted);
-    assertEchoed(wanted, info);
-  }
+  for (const wanted of wantedConfigs(settings)) await ensureStream(api, wanted);
+};
+
+export const ensureStream = async (api: JetStreamApi, wanted: WantedConfig): Promise<void> => {
+  const existing = await infoOrNull(api, wanted.name);
+  if (existing) assertSameShards(wanted, existing);
+  if (existing && differences(wanted, existing.config).length === 0) return;
+  const info = existing ? await update(api, wanted, existing) : await api.createStream(wanted);
+  assertEchoed(wanted, info);
 };
 
 /** The check alone, for roles that may not create streams. */

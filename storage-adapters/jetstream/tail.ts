@@ -17,6 +17,7 @@ type Item = { readonly kind: 'message'; readonly message: PulledMessage } | { re
 export class StreamTail implements Tail {
   readonly #context: BusContext;
   readonly #stream: string;
+  readonly #filter: string | undefined;
   readonly #handle: (message: PulledMessage) => Promise<void>;
   readonly #backoff: Backoff;
   readonly #ended: Promise<void>;
@@ -26,9 +27,11 @@ export class StreamTail implements Tail {
   #nextSequence: number;
   #closing = false;
 
-  constructor(context: BusContext, stream: string, fromSequence: number, handle: (message: PulledMessage) => Promise<void>) {
+  /** `filter`: messages of these subjects only. */
+  constructor(context: BusContext, stream: string, fromSequence: number, handle: (message: PulledMessage) => Promise<void>, filter?: string) {
     this.#context = context;
     this.#stream = stream;
+    this.#filter = filter;
     this.#nextSequence = Math.max(1, fromSequence);
     this.#handle = handle;
     this.#backoff = new Backoff(context.watch);
@@ -58,7 +61,12 @@ export class StreamTail implements Tail {
   async #session(): Promise<void> {
     const name = `tail-${nuid.next()}`;
     this.#items.length = 0;
-    await this.#context.api.createConsumer(this.#stream, { ...readingConsumer(name), deliver_policy: 'by_start_sequence', opt_start_seq: this.#nextSequence });
+    await this.#context.api.createConsumer(this.#stream, {
+      ...readingConsumer(name),
+      deliver_policy: 'by_start_sequence',
+      opt_start_seq: this.#nextSequence,
+      ...(this.#filter === undefined ? {} : { filter_subject: this.#filter }),
+    });
     const inbox = new PullInbox(this.#context, this.#stream, name, {
       message: (message) => this.#offer({ kind: 'message', message }),
       end: (end) => this.#offer({ kind: 'end', end }),

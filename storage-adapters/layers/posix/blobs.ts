@@ -65,6 +65,29 @@ const copyIn = async (layout: StoreLayout, file: string, options: PutOptions): P
   }
 };
 
+export const receiveBlob = async (layout: StoreLayout, digest: LayerDigest, chunks: AsyncIterable<Uint8Array>): Promise<LayerInfo> => {
+  const temp = await createTempFile(layout.temp);
+  try {
+    const hash = createHash('sha256');
+    for await (const chunk of chunks) {
+      hash.update(chunk);
+      await temp.handle.writeFile(chunk);
+    }
+    if (`sha256:${hash.digest('hex')}` !== digest)
+      throw DsecError.of('LAYER_NOT_FOUND', `layer ${digest} came with other bytes than its digest says; delete it in the store, then build it again`, {
+        details: { digest },
+      });
+    await temp.handle.chmod(0o444);
+    await temp.handle.sync();
+    return await publish(layout, digest, temp.path);
+  } catch (error) {
+    throw layerStoreError(`fetch layer ${digest}`, error);
+  } finally {
+    await rm(temp.path, { force: true });
+    await temp.handle.close();
+  }
+};
+
 /** SHA-256 of what the handle holds; copies it to `target` on the way. */
 const digestOf = async (source: FileHandle, file: string, signal?: AbortSignal, target?: FileHandle): Promise<LayerDigest> => {
   const hash = createHash('sha256');
@@ -155,6 +178,12 @@ export const renewBlob = (layout: StoreLayout, digest: LayerDigest): Promise<boo
     const now = new Date();
     await utimes(blobPath(layout, digest), now, now);
     return true;
+  });
+
+export const touchBlob = (layout: StoreLayout, digest: LayerDigest): Promise<void> =>
+  withStoreLock(layout, 'shared', async () => {
+    const now = new Date();
+    if (hasBlob(layout, digest)) await utimes(blobPath(layout, digest), now, now);
   });
 
 export const deleteBlob = (layout: StoreLayout, digest: LayerDigest, storedBefore: TimestampMs | undefined): Promise<DeleteOutcome> =>

@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import type { DeleteOutcome, LayerInfo, LayerStore, PutOptions, VerifyOutcome } from '#actors/ports/layer-store.ts';
 import type { LayerDigest } from '#bus/ids.ts';
 import type { TimestampMs } from '#bus/units.ts';
-import { deleteBlob, hasBlob, listBlobs, pathOfBlob, putBlob, readBlob, renewBlob, verifyBlob } from './blobs.ts';
+import { blobNotFound, deleteBlob, hasBlob, listBlobs, pathOfBlob, putBlob, readBlob, receiveBlob, renewBlob, touchBlob, verifyBlob } from './blobs.ts';
 import { layerStoreError } from './fs-errors.ts';
 import { PosixImageNames } from './names.ts';
 import { createLayout, layoutOf, type StoreLayout } from './store-layout.ts';
@@ -38,6 +38,22 @@ export class PosixLayerStore implements LayerStore {
     return hasBlob(this.#layout, digest);
   }
 
+  isLocal(digest: LayerDigest): boolean {
+    return this.has(digest);
+  }
+
+  /** A shared file system is everywhere; there is nothing to bring. */
+  async ensureLocal(digest: LayerDigest): Promise<void> {
+    if (!this.has(digest)) throw blobNotFound(digest);
+  }
+
+  async catchUp(): Promise<void> {}
+
+  /** Stores bytes that come from elsewhere, if they are what the digest says; whatever breaks off leaves nothing. NO_SPACE, LAYER_NOT_FOUND. */
+  receive(digest: LayerDigest, chunks: AsyncIterable<Uint8Array>): Promise<LayerInfo> {
+    return receiveBlob(this.#layout, digest, chunks);
+  }
+
   pathOf(digest: LayerDigest): string {
     return pathOfBlob(this.#layout, digest);
   }
@@ -52,6 +68,11 @@ export class PosixLayerStore implements LayerStore {
 
   renew(digest: LayerDigest): Promise<boolean> {
     return renewBlob(this.#layout, digest);
+  }
+
+  /** It is in use: moves `storedAt` and nothing else. */
+  touch(digest: LayerDigest): Promise<void> {
+    return touchBlob(this.#layout, digest);
   }
 
   delete(digest: LayerDigest, options: { readonly storedBefore?: TimestampMs } = {}): Promise<DeleteOutcome> {
