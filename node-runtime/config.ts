@@ -30,6 +30,21 @@ export const Config = z.strictObject({
   runDir: z.string().default(defaultRunDir),
   /** Layer store, when it does not lie in the data directory: a shared file system, or one store for several platforms. */
   layersDir: z.string().optional(),
+  /** What the layer store is: that directory, or a bucket of the bus' object store, with the directory as this node's copies in front. */
+  layerStore: z
+    .discriminatedUnion('type', [
+      z.strictObject({ type: z.literal('posix'), dir: z.string().optional() }),
+      z.strictObject({
+        type: z.literal('object'),
+        bucket: z
+          .string()
+          .regex(/^[a-zA-Z0-9_-]{1,64}$/)
+          .default('layers'),
+      }),
+    ])
+    .default({ type: 'posix' }),
+  /** How much disk copies of layers may take on a node whose store is a bucket; what is in use counts and is never removed. Default 64 GiB: some tens of large images. */
+  layerCacheMiB: z.number().int().min(1).max(16_777_216).default(65_536),
   /** Where the roles' keys lie, when not in the data directory. */
   credentialsDir: z.string().optional(),
   edgeName: EdgeName.default(hostName() as EdgeName),
@@ -129,7 +144,7 @@ const readConfigFile = (file: string): Record<string, unknown> => {
 
 /** Where everything lies on one node, from its configuration. The inventory of these is in ARCHITECTURE.md. */
 export const pathsOf = (config: Config) => ({
-  layers: config.layersDir ? resolve(config.layersDir) : join(config.dataDir, 'layers'),
+  layers: resolve((config.layerStore.type === 'posix' ? config.layerStore.dir : undefined) ?? config.layersDir ?? join(config.dataDir, 'layers')),
   sandboxes: join(config.dataDir, 'sandboxes'),
   disks: join(config.dataDir, 'disks'),
   trash: join(config.dataDir, 'trash'),

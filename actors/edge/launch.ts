@@ -67,6 +67,7 @@ export const createOf = (
   { index, attempt }: LaunchItem,
   slot: number,
   generation: number,
+  layersLocal = true,
 ): SandboxCommand => ({
   type: 'CreateSandbox',
   requestId,
@@ -75,7 +76,7 @@ export const createOf = (
   spec,
   slot,
   generation,
-  layersLocal: true,
+  layersLocal,
   heldUntil,
   ...(forkedFrom ? { forkedFrom } : {}),
 });

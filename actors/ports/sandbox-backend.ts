@@ -15,6 +15,8 @@ export type SnapshotOrder = { readonly snapshotId: SnapshotId; readonly scrub: S
 export type Overtaking = { readonly signal: AbortSignal };
 
 export interface SandboxBackend {
+  /** Brings the sandbox's layers to this node. LAYER_NOT_FOUND, NO_SPACE; BUS_UNAVAILABLE while the layer store cannot be reached. */
+  ensurePrepared(sandbox: SandboxState, overtaking: Overtaking): Promise<void>;
   /** Brings the sandbox to life; answers with its first process when it can take commands. */
   ensureLaunched(sandbox: SandboxState, overtaking: Overtaking): Promise<{ readonly pid: number }>;
   /**
@@ -28,8 +30,8 @@ export interface SandboxBackend {
   ensurePaused(sandbox: SandboxState): Promise<{ readonly memoryGivenBackMiB: number | null }>;
   /** It runs again. NODE_FULL when the node has no memory for it; it stays as it is then. */
   ensureResumed(sandbox: SandboxState): Promise<void>;
-  /** Saves the writable layer under the snapshot's name, once; answers with the new layer's digest. The sandbox goes on as it was. */
-  ensureSnapshot(sandbox: SandboxState, order: SnapshotOrder): Promise<{ readonly layer: LayerDigest; readonly facts: SnapshotFacts }>;
+  /** Saves the writable layer under the snapshot's name, once, unless aborted before; answers with the new layer's digest. The sandbox goes on as it was. */
+  ensureSnapshot(sandbox: SandboxState, order: SnapshotOrder, overtaking: Overtaking): Promise<{ readonly layer: LayerDigest; readonly facts: SnapshotFacts }>;
   /** What the kernel really has, whatever the log says. */
   present(): Promise<SandboxId[]>;
   /** Ends what no log knows: left by a crash between two steps. */

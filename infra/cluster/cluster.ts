@@ -120,7 +120,11 @@ const networkOf = ({ dir, namespaces = true }: ClusterOptions, edges: readonly E
   );
 
 const baseConfig = ({ dir, overrides = {}, busServers = CLUSTER_LIMITS.busServers }: ClusterOptions, more: Partial<ConfigInput> = {}): Config =>
-  loadConfig({ flags: { dataDir: join(dir, 'control'), layersDir: join(dir, 'layers'), replicas: busServers === 1 ? 1 : 3, ...overrides, ...more } });
+  loadConfig({ flags: { dataDir: join(dir, 'control'), ...sharedLayers(dir, overrides), replicas: busServers === 1 ? 1 : 3, ...overrides, ...more } });
+
+/** One directory for all; with a bucket each has copies of its own. */
+const sharedLayers = (dir: string, { layerStore }: Partial<ConfigInput>): Partial<ConfigInput> =>
+  layerStore?.type === 'object' ? {} : { layersDir: join(dir, 'layers') };
 
 const busOf = (o: ClusterOptions, host: string, edges: readonly EdgeName[]): Effect.Effect<ClusterBus, unknown, Scope.Scope> =>
   acquire(

@@ -5,11 +5,12 @@ import { ERRORS } from '#bus/errors.ts';
 import { registerClientCommands } from '#sdk/cli/commands.ts';
 import { EXIT_OUTPUT_CLOSED, report } from '#sdk/cli/session.ts';
 import { EpisodeHands } from '#sdk/episode/hands.ts';
-import { loadConfig, pathsOf } from '../config.ts';
+import { loadConfig } from '../config.ts';
 import { registerDoctorCommand } from '../doctor/command.ts';
 import { registerImageCommands } from '../images/cli.ts';
 import { startTracing, type Tracing } from '../tracing/start.ts';
 import { SERVED_ROLES } from '../roles/serve.ts';
+import { withLayerStore } from '../roles/layer-store.ts';
 import { liveLayers } from '../roles/live-layers.ts';
 import { registerNodeCommands } from '../nodes/cli.ts';
 import { registerRoleCommands } from '../roles/up/role-commands.ts';
@@ -35,7 +36,7 @@ registerRoleCommands(program, lent);
 program.commandsGroup('Nodes and images:');
 registerNodeCommands(program, { config: nodeConfig });
 registerDoctorCommand(program);
-registerImageCommands(program, { layersDir: () => pathsOf(nodeConfig()).layers, liveLayers: () => liveLayers(nodeConfig()) });
+registerImageCommands(program, { withStore: (work) => withLayerStore(nodeConfig(), work), liveLayers: () => liveLayers(nodeConfig()) });
 for (const command of program.commands.find((each) => each.name() === 'image')?.commands ?? [])
   command.option('--data-dir <dir>', "the platform's data directory (default: $DSEC_DATA_DIR, else /var/lib/dsec)").hook('preAction', () => {
     const { dataDir } = command.opts<{ dataDir?: string }>();

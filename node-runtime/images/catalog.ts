@@ -59,6 +59,19 @@ export class LayerCatalog {
   }
 }
 
+/** What is asked for may have been stored a moment ago, by another process: what is not found is looked for once more. */
+export const knowing = async <T>(store: Pick<LayerStore, 'catchUp'>, find: () => T): Promise<T> => {
+  try {
+    return find();
+  } catch (thrown) {
+    if (!(thrown instanceof DsecError) || !ABSENT.has(thrown.code)) throw thrown;
+    await store.catchUp();
+    return find();
+  }
+};
+
+const ABSENT: ReadonlySet<string> = new Set(['IMAGE_NOT_FOUND', 'LAYER_NOT_FOUND', 'SNAPSHOT_NOT_FOUND']);
+
 const layerMissing = (reference: string, digest: LayerDigest): DsecError =>
   DsecError.of(
     'LAYER_NOT_FOUND',

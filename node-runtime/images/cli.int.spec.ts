@@ -11,11 +11,12 @@ import { bundleProgram, nodeEnv } from './testing/bundle.ts';
 const PROGRAM = `
   import { Command } from 'commander';
   import { toWireError, ERRORS } from '#bus/errors.ts';
+  import { PosixLayerStore } from '#adapters/layers/posix/mod.ts';
   import { registerImageCommands } from '#runtime/images/cli.ts';
   const program = new Command('dsec');
   const live = process.env.LIVE_LAYERS;
   registerImageCommands(program, {
-    layersDir: () => process.env.LAYERS,
+    withStore: async (work) => work(new PosixLayerStore({ dir: process.env.LAYERS })),
     liveLayers: async () => { if (live === 'unknown') throw new Error('cannot tell'); return new Set(live ? live.split(',') : []); },
   });
   program.parseAsync().catch((thrown) => {

@@ -1,6 +1,5 @@
 /** `dsec image …`: build, import, list, remove and collect images on this node. Needs no running platform. */
 import { type Command, Option } from 'commander';
-import { PosixLayerStore } from '#adapters/layers/posix/mod.ts';
 import { systemClock } from '#actors/ports/clock.ts';
 import type { ImageRecord, LayerStore } from '#actors/ports/layer-store.ts';
 import { LayerKind } from '#actors/ports/layer-store.ts';
@@ -22,8 +21,8 @@ import { WHITEOUTS } from './sources/tar-listing.ts';
 import { COMPRESSIONS } from './tools/mkfs.ts';
 
 export type ImageCommandsContext = {
-  /** Directory of the layer store, `<dataDir>/layers`; asked for when a command runs. */
-  readonly layersDir: () => string;
+  /** Lends the layer store of the configuration for one command. */
+  readonly withStore: <T>(work: (store: LayerStore) => Promise<T>) => Promise<T>;
   /** Layers that live sandboxes of this store stand on; rejects when that cannot be known. */
   readonly liveLayers: () => Promise<ReadonlySet<LayerDigest>>;
 };
@@ -36,11 +35,9 @@ export const registerImageCommands = (program: Command, context: ImageCommandsCo
   registerRemove(image, context);
   registerVerify(image, context);
   registerCollect(image, context);
-  registerExport(image, () => openStore(context));
-  registerPromote(image, () => openStore(context));
+  registerExport(image, context.withStore);
+  registerPromote(image, context.withStore);
 };
-
-const openStore = (context: ImageCommandsContext): LayerStore => new PosixLayerStore({ dir: context.layersDir() });
 
 const withCommonFlags = (command: Command): Command =>
   command
@@ -117,7 +114,7 @@ const registerList = (image: Command, context: ImageCommandsContext): void => {
     .option('--json', 'print records as JSON')
     .addHelpText('after', '\nExamples:\n  dsec image ls\n  dsec image ls --json | jq -r ".[].digest"')
     .action(async (flags: { json?: true }) => {
-      const records = await openStore(context).names.list();
+      const records = await context.withStore((store) => store.names.list());
       if (flags.json) printJson(records);
       else process.stdout.write(`${records.length === 0 ? 'no images; build one with "dsec image build"' : imageTable(records, systemClock.now())}\n`);
     });
@@ -131,10 +128,12 @@ const registerRemove = (image: Command, context: ImageCommandsContext): void => 
     .option('--json', 'print the removed records as JSON')
     .addHelpText('after', '\nExamples:\n  dsec image rm project:1\n  dsec image rm old-a old-b && dsec image gc')
     .action(async (names: string[], flags: { json?: true }) => {
-      const store = openStore(context);
-      const catalog = new LayerCatalog(store);
-      const records = names.map((name) => catalog.record(name)); // all or none
-      for (const record of records) await store.names.delete(ImageName.parse(record.name));
+      const records = await context.withStore(async (store) => {
+        const catalog = new LayerCatalog(store);
+        const found = names.map((name) => catalog.record(name)); // all or none
+        for (const record of found) await store.names.delete(ImageName.parse(record.name));
+        return found;
+      });
       if (flags.json) printJson(records);
       else for (const record of records) process.stdout.write(`removed ${record.name} (${record.digest})\n`);
     });
@@ -148,11 +147,13 @@ const registerVerify = (image: Command, context: ImageCommandsContext): void => 
     .option('--json', 'print the results as JSON')
     .addHelpText('after', '\nExamples:\n  dsec image verify\n  dsec image verify debian')
     .action(async (names: string[], flags: { json?: true }) => {
-      const store = openStore(context);
-      const catalog = new LayerCatalog(store);
-      const records = names.length > 0 ? names.map((name) => catalog.record(name)) : await store.names.list();
-      const results = [];
-      for (const { name, digest } of records) results.push({ name, digest, result: await store.verify(digest) });
+      const results = await context.withStore(async (store) => {
+        const catalog = new LayerCatalog(store);
+        const records = names.length > 0 ? names.map((name) => catalog.record(name)) : await store.names.list();
+        const verified = [];
+        for (const { name, digest } of records) verified.push({ name, digest, result: await store.verify(digest) });
+        return verified;
+      });
       if (flags.json) printJson(results);
       else for (const { name, digest, result } of results) process.stdout.write(`${result.padEnd(7)} ${name} ${digest}\n`);
       if (results.some(({ result }) => result !== 'intact')) process.exitCode = ERRORS.LAYER_NOT_FOUND.exit;
@@ -169,13 +170,15 @@ const registerCollect = (image: Command, context: ImageCommandsContext): void =>
     .addHelpText('after', '\nExamples:\n  dsec image gc --dry-run\n  dsec image gc --grace 0')
     .action(async (flags: { dryRun?: true; grace: string; json?: true }) => {
       if (!/^\d{1,6}(\.\d+)?$/.test(flags.grace)) throw DsecError.of('INVALID_ARGUMENT', `--grace ${flags.grace} is not a number of minutes`);
-      const report = await collectGarbage(openStore(context), {
-        liveLayers: context.liveLayers,
-        // A whole millisecond later than now, so that no grace means none.
-        now: (systemClock.now() + 1) as TimestampMs,
-        graceMs: Number(flags.grace) * 60_000,
-        ...(flags.dryRun ? { dryRun: true } : {}),
-      });
+      const report = await context.withStore((store) =>
+        collectGarbage(store, {
+          liveLayers: context.liveLayers,
+          // A whole millisecond later than now, so that no grace means none.
+          now: (systemClock.now() + 1) as TimestampMs,
+          graceMs: Number(flags.grace) * 60_000,
+          ...(flags.dryRun ? { dryRun: true } : {}),
+        }),
+      );
       if (flags.json) return printJson(report);
       for (const layer of report.removed)
         process.stdout.write(`${flags.dryRun ? 'would remove' : 'removed'} ${layer.digest} ${formatBytes(layer.sizeBytes)}\n`);
@@ -198,7 +201,7 @@ const runBuild = async (
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, interrupt);
   const progress = createProgressView(name);
   try {
-    const record = await build(openStore(context), { signal: interrupted.signal, onProgress: (event) => progress.show(event) });
+    const record = await context.withStore((store) => build(store, { signal: interrupted.signal, onProgress: (event) => progress.show(event) }));
     progress.succeed(`${record.name}: ${record.kind} ${record.digest}, ${formatBytes(record.sizeBytes)}`);
     if (json) printJson(record);
   } catch (error) {

@@ -24,6 +24,8 @@ export type ImageMounter = {
 export type ImageMountsOptions = {
   /** Image file of a layer; throws LAYER_NOT_FOUND. */
   readonly pathOf: (digest: LayerDigest) => string;
+  /** Before an image is mounted: makes `pathOf` answer where the layer lies off the node. */
+  readonly bring?: (digest: LayerDigest) => Promise<void>;
   readonly mounter: ImageMounter;
   readonly clock?: Pick<Clock, 'monotonicMs'>;
   readonly idleImages?: number;
@@ -95,12 +97,27 @@ export class ImageMounts {
     return [...this.#images].flatMap(([digest, { state }]) => (state === 'mounted' ? [digest] : [])).reverse();
   }
 
+  isMounted(digest: LayerDigest): boolean {
+    return this.#images.get(digest)?.state === 'mounted';
+  }
+
+  /** Layers whose files must stay: mounted, about to be, or used. */
+  held(): IterableIterator<LayerDigest> {
+    return this.#images.keys();
+  }
+
   /** Unmounts images that were idle too long or are too many. Called on every release; the Edge's tick may call it too. */
   sweep(): Promise<void> {
     this.#sweeping ??= this.#unmountIdle().finally(() => {
       this.#sweeping = null;
     });
     return this.#sweeping;
+  }
+
+  /** Unmounts every image that nobody uses now: their files are needed for something else. One that is being brought is left alone. */
+  async releaseIdle(): Promise<void> {
+    const idle = [...this.#images.values()].filter(({ users, state }) => users.size === 0 && state === 'mounted');
+    await Promise.all(idle.map((image) => this.#inTurn(image, () => this.#unmountUnlessUsed(image))));
   }
 
   /** Layers that live sandboxes on this node stand on: the live set of garbage collection. */
@@ -123,6 +140,7 @@ export class ImageMounts {
 
   async #ensureMounted(image: Image, mounter: ImageMounter): Promise<void> {
     if (image.state === 'mounted') return;
+    await this.#options.bring?.(image.digest);
     await mounter.mountImage(image.digest, this.#options.pathOf(image.digest));
     image.state = 'mounted';
   }

@@ -82,6 +82,7 @@ export class RoleOps {
       },
       ensureStreams: (settings) => bus.ensureStreams(settings),
       checkStreams: (settings) => bus.checkStreams(settings),
+      bucket: (name) => bus.bucket(name),
       close: () => bus.close(),
     };
   }

@@ -9,6 +9,7 @@ import { connectJetStream } from '#adapters/jetstream/mod.ts';
 import { connectBus } from '../bus/connect.ts';
 import { type Config, pathsOf, shardsOf } from '../config.ts';
 import { createLog } from '../log/log.ts';
+import { serversFromContext } from './layer-store.ts';
 
 const CONNECT_MS = 2_000;
 
@@ -31,9 +32,6 @@ export const liveLayers = async (config: Config): Promise<ReadonlySet<LayerDiges
     `the platform does not run, and ${maybeLive.length} sandboxes on disk may be live (${maybeLive[0]}, …): start dsec up, then collect again`,
   );
 };
-
-const serversFromContext = (file: string): string[] | undefined =>
-  existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as { servers: string[] }).servers : undefined;
 
 const fromLog = async (config: Config, servers: readonly string[], nkeySeed: string): Promise<ReadonlySet<LayerDigest>> => {
   const connection = await connectBus({ servers, credentials: { nkeySeed } }, 'dsec-image-gc', createLog('gc', 'error'), CONNECT_MS);

@@ -7,7 +7,6 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { type NatsConnection, nkeys } from '@nats-io/transport-node';
 import { Effect, type Scope } from 'effect';
 import { DsecError, toWireError } from '#bus/errors.ts';
@@ -18,12 +17,12 @@ import type { ClientHands } from '#actors/ports/client-hands.ts';
 import { clockWithOffset } from '#actors/ports/clock.ts';
 import { connectJetStream, type JetStreamBus } from '#adapters/jetstream/mod.ts';
 import type { ClientUser } from '#infra/nats/config.ts';
-import { PosixLayerStore } from '#adapters/layers/posix/mod.ts';
 import { runProjection, SandboxProjection } from '#adapters/sqlite/mod.ts';
 import type { BusCredentials } from '../bus/connect.ts';
 import { connectBus } from '../bus/connect.ts';
+import { whenBusAnswers } from '../bus/when-answers.ts';
 import { type Config, pathsOf, shardsOf } from '../config.ts';
-import { LayerCatalog } from '../images/catalog.ts';
+import { knowing, LayerCatalog } from '../images/catalog.ts';
 import { createLog, type Log } from '../log/log.ts';
 import { findSnapshot, listSnapshots, removeSnapshot } from '../snapshots/names.ts';
 import { PLATFORM_VERSION } from '../version.ts';
@@ -42,6 +41,7 @@ import { serveCallout } from './iam/callout.ts';
 import { ClientList } from './iam/client-list.ts';
 import { startIam } from './iam/iam.ts';
 import { Jobs } from './jobs/jobs.ts';
+import { openLayerStore } from './layer-store.ts';
 import { Kicker } from './iam/kick.ts';
 import type { Projects } from './iam/projects.ts';
 import { createIamVerbs } from './iam/verbs.ts';
@@ -117,19 +117,6 @@ const openBus = (config: Config, role: ServedRole, ops: RoleOps): Effect.Effect<
     return { connection, jetStream: ops.watch(jetStream) };
   });
 
-/** A cluster that has just started, or has just lost a server, elects leaders first; nothing can be asked of it meanwhile. */
-const whenBusAnswers = async (ask: () => Promise<void>, log: Log): Promise<void> => {
-  for (const until = performance.now() + BUS_START_MS; ; await delay(BUS_RETRY_MS)) {
-    try {
-      return await ask();
-    } catch (thrown) {
-      const { code, message } = toWireError(thrown);
-      if (code !== 'BUS_UNAVAILABLE' || performance.now() > until) throw thrown;
-      log.info('bus.not_ready', { message });
-    }
-  }
-};
-
 const apiserver = (config: Config, ops: RoleOps): Effect.Effect<null, unknown, Scope.Scope> =>
   Effect.gen(function* () {
     const { log } = ops;
@@ -181,7 +168,10 @@ const apiserver = (config: Config, ops: RoleOps): Effect.Effect<null, unknown, S
         }),
       (view) => view.close(),
     );
-    const store = new PosixLayerStore({ dir: paths.layers });
+    const { store } = yield* acquire(
+      () => openLayerStore(config, jetStream, log),
+      (layers) => layers.close(),
+    );
     const catalog = new LayerCatalog(store);
     const verbs = createVerbs({
       eventLog: jetStream.eventLog,
@@ -190,9 +180,9 @@ const apiserver = (config: Config, ops: RoleOps): Effect.Effect<null, unknown, S
       losses,
       waiting,
       fleet,
-      resolveStack: (reference) => catalog.resolveStack(reference),
+      resolveStack: (reference) => knowing(store, () => catalog.resolveStack(reference)),
       snapshots: {
-        find: (project, id) => findSnapshot(store, project, id),
+        find: (project, id) => knowing(store, () => findSnapshot(store, project, id)),
         list: (project) => listSnapshots(store, project),
         remove: (project, id) => removeSnapshot(store, project, id),
       },
@@ -354,7 +344,7 @@ const oneEdge = (config: Config, ops: RoleOps, bus?: Bus): Effect.Effect<Edge, u
       process.exit(LOST_EXIT);
     };
     const { eventLog, commandQueue: queue, commandRecords: records } = jetStream;
-    const edge = yield* startEdge({ config, connection, eventLog, queue, records, log, onSuperseded, onLost });
+    const edge = yield* startEdge({ config, connection, eventLog, queue, records, layers: jetStream, log, onSuperseded, onLost });
     showEdge(ops, () => edge.look());
     return edge;
   });
@@ -420,10 +410,6 @@ export const SUPERSEDED_EXIT = 77;
 
 /** Exit code of an Edge that was declared lost: it is started again, and registers as a new generation. */
 export const LOST_EXIT = 75;
-
-/** How long a role waits for a bus that elects, and how often it asks: below what its supervisor waits for `ready`. */
-const BUS_START_MS = 45_000;
-const BUS_RETRY_MS = 500;
 
 /** How long an apiserver holds back `ready` for its projection. */
 const PROJECTION_START_MS = 30_000;

@@ -30,6 +30,8 @@ export type SnapshotSource = {
   readonly upper: PackOrder['upper'];
   rest(): Promise<void>;
   goOn(): Promise<void>;
+  /** Nobody waits for the snapshot any more: nothing is to come of it. */
+  readonly signal: AbortSignal;
 };
 export type SnapshotResult = { readonly layer: LayerDigest; readonly facts: SnapshotFacts };
 
@@ -87,12 +89,13 @@ export class Snapshotter {
     try {
       await packer.prepare();
       const { taken, frozenMs } = await this.#readAtRest(packer, source);
-      const how: PutOptions = { consume: true, volatile: order.purpose === 'fork' };
+      const how: PutOptions = { consume: true, volatile: order.purpose === 'fork', signal: source.signal };
       const stored = taken.storedBytes > 0 ? await this.#store.put(data, how) : null;
       await packer.write(stored?.digest ?? null);
       const layer = await this.#store.put(image, how);
       const storedBytes = layer.sizeBytes + (stored?.sizeBytes ?? 0);
       const facts: SnapshotFacts = { ...taken, removed: [...taken.removed], storedBytes, frozenMs, totalMs: rounded(this.#clock.monotonicMs() - startedMs) };
+      if (source.signal.aborted) throw DsecError.of('CANCELLED', `snapshot ${order.snapshotId} of ${sandbox.id} came too late for its deadline`);
       if (order.purpose === 'keep') await this.#name(sandbox, order, layer.digest, facts);
       return { layer: layer.digest, facts };
     } finally {
@@ -114,8 +117,8 @@ export class Snapshotter {
   /** Data files whose content this sandbox may have: of its own snapshots, newest first, and of what it stands on. */
   #earlier({ snapshots, spec }: SandboxState): PackOrder['earlier'] {
     const images = [...snapshots.map(({ layer }) => layer).reverse(), ...[...spec.layers].reverse()];
-    const digests = new Set(images.filter((digest) => this.#store.has(digest)).flatMap((digest) => dataFilesOf(this.#store.pathOf(digest))));
-    return [...digests].filter((digest) => this.#store.has(digest)).map((digest) => ({ digest, path: this.#store.pathOf(digest) }));
+    const digests = new Set(images.filter((digest) => this.#store.isLocal(digest)).flatMap((digest) => dataFilesOf(this.#store.pathOf(digest))));
+    return [...digests].filter((digest) => this.#store.isLocal(digest)).map((digest) => ({ digest, path: this.#store.pathOf(digest) }));
   }
 
   /** What the name is going to stand for: some of it may have lost its last name meanwhile, or be of a fork and not durable yet. */

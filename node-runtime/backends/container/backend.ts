@@ -52,12 +52,17 @@ export class ContainerBackend implements NodeBackend {
     this.#rests = new Rests({ ...options, freezer: this.#freezer, channels: this.#channels });
   }
 
+  /** Mounted at once, so that they are in use, and stay, until the launch. */
+  ensurePrepared(sandbox: SandboxState, { signal }: Overtaking): Promise<void> {
+    return this.#mountLayers(sandbox, signal);
+  }
+
   ensureLaunched(sandbox: SandboxState, { signal }: Overtaking): Promise<{ readonly pid: number }> {
     return this.#launches.run(async () => {
       if (signal.aborted) throw DsecError.of('CANCELLED', `launch of ${sandbox.id} was overtaken by its end`);
       const paths = sandboxPaths(this.#o, sandbox.id);
       mkdirSync(paths.exec, { recursive: true, mode: 0o711 });
-      for (const digest of sandbox.spec.layers) await this.#o.images.acquire(digest, sandbox.id);
+      await this.#mountLayers(sandbox, signal);
       const { diskMiB, ...limits } = sandbox.spec.limits;
       const disk = diskMiB === null ? {} : { disk: paths.disk, diskTemplate: await this.#o.disks.pathFor(diskMiB) };
       const launcher = await this.#o.launcher();
@@ -154,7 +159,7 @@ export class ContainerBackend implements NodeBackend {
   }
 
   /** A paused sandbox rests already, and goes on resting. */
-  ensureSnapshot(sandbox: SandboxState, order: SnapshotOrder): Promise<SnapshotResult> {
+  ensureSnapshot(sandbox: SandboxState, order: SnapshotOrder, { signal }: Overtaking): Promise<SnapshotResult> {
     const { id, spec } = sandbox;
     const { upper, disk } = sandboxPaths(this.#o, id);
     return this.#o.snapshots.take(sandbox, order, {
@@ -164,7 +169,16 @@ export class ContainerBackend implements NodeBackend {
         await this.#freezer.hold(id, 'snapshot');
       },
       goOn: () => this.#freezer.release(id, 'snapshot'),
+      signal,
     });
+  }
+
+  /** Whoever comes after the end of the sandbox must not count it as a user again. */
+  async #mountLayers({ id, spec }: SandboxState, signal: AbortSignal): Promise<void> {
+    for (const digest of spec.layers) {
+      if (signal.aborted) throw DsecError.of('CANCELLED', `launch of ${id} was overtaken by its end`);
+      await this.#o.images.acquire(digest, id);
+    }
   }
 
   close(): void {

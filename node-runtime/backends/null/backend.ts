@@ -13,6 +13,7 @@ import type { NodeBackend } from '../node-backend.ts';
 const NO_PROCESS = 1;
 
 export class NullBackend implements NodeBackend {
+  async ensurePrepared(): Promise<void> {}
   async ensureLaunched(): Promise<{ readonly pid: number }> {
     return { pid: NO_PROCESS };
   }

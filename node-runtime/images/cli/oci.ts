@@ -9,13 +9,14 @@ import { ImageName } from '#bus/ids.ts';
 import { isReservedName, stackOf } from '../../snapshots/names.ts';
 import { LayerCatalog } from '../catalog.ts';
 import { exportOci } from '../oci/export.ts';
+import type { ImageCommandsContext } from '../cli.ts';
 import { formatBytes, printJson } from './output.ts';
 
 /** A snapshot may be named as `@PROJECT/NAME`, as it stands in the catalogue otherwise. */
 const recordOf = (store: LayerStore, reference: string): ImageRecord =>
   new LayerCatalog(store).record(reference.startsWith('@') ? `snapshots/${reference.slice(1)}` : reference);
 
-export const registerExport = (image: Command, openStore: () => LayerStore): void => {
+export const registerExport = (image: Command, withStore: ImageCommandsContext['withStore']): void => {
   image
     .command('export')
     .description('write an image or snapshot as an OCI image')
@@ -25,14 +26,15 @@ export const registerExport = (image: Command, openStore: () => LayerStore): voi
     .option('--json', 'print the result as JSON')
     .addHelpText('after', '\nExamples:\n  dsec image export debian ./debian-oci\n  dsec image export @default/fixed-deps fixed.tar --oci tar\n')
     .action(async (reference: string, target: string, flags: { oci: 'dir' | 'tar'; json?: true }) => {
-      const store = openStore();
-      const record = recordOf(store, reference);
       const interrupted = new AbortController();
       const interrupt = (): void => interrupted.abort();
       for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, interrupt);
       try {
-        const createdAt = new Date(record.createdAt);
-        const exported = await exportOci(store, { reference, layers: stackOf(record), target, form: flags.oci, createdAt, signal: interrupted.signal });
+        const exported = await withStore((store) => {
+          const record = recordOf(store, reference);
+          const createdAt = new Date(record.createdAt);
+          return exportOci(store, { reference, layers: stackOf(record), target, form: flags.oci, createdAt, signal: interrupted.signal });
+        });
         if (flags.json) return printJson(exported);
         for (const path of exported.omitted) process.stderr.write(`left out ${path}: a socket, which no archive holds\n`);
         process.stdout.write(`${target}: ${exported.manifestDigest}, ${formatBytes(exported.sizeBytes)}\n`);
@@ -42,7 +44,7 @@ export const registerExport = (image: Command, openStore: () => LayerStore): voi
     });
 };
 
-export const registerPromote = (image: Command, openStore: () => LayerStore): void => {
+export const registerPromote = (image: Command, withStore: ImageCommandsContext['withStore']): void => {
   image
     .command('promote')
     .description('give the layer of a snapshot a name of its own, to stand above any base')
@@ -52,8 +54,7 @@ export const registerPromote = (image: Command, openStore: () => LayerStore): vo
     .option('--json', 'print the record as JSON')
     .addHelpText('after', '\nExamples:\n  dsec image promote @default/fixed-deps repo/deps:1\n  dsec run -w repo/deps:1 debian -- make test\n')
     .action(async (reference: string, name: string, flags: { kind: LayerKind; json?: true }) => {
-      const store = openStore();
-      const record = await promote(store, reference, name, flags.kind);
+      const record = await withStore((store) => promote(store, reference, name, flags.kind));
       if (flags.json) printJson(record);
       else process.stdout.write(`${record.name}: ${record.kind} ${record.digest}, ${formatBytes(record.sizeBytes)}\n`);
     });

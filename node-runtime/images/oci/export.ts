@@ -12,6 +12,7 @@ import type { LayerStore } from '#actors/ports/layer-store.ts';
 import { DsecError } from '#bus/errors.ts';
 import type { LayerDigest } from '#bus/ids.ts';
 import { dataFilesOf } from '../data-files.ts';
+import { bringHere } from '../local.ts';
 import { runTool } from '../tools/run-tool.ts';
 import { MEDIA, ociArchitecture } from './layout.ts';
 import { MERGE_SCRIPT, RESERVED_EXIT } from './merge.sh.ts';
@@ -90,6 +91,7 @@ const packMerged = async (store: LayerStore, { reference, layers, signal }: OciE
   const work = await mkdtemp(join(tmpdir(), 'dsec-oci-'));
   try {
     const list = join(work, 'layers');
+    for (const digest of layers) await bringHere(store, digest, signal);
     const lines = layers.map((digest) => [digest, ...dataFilesOf(store.pathOf(digest))].map((one) => store.pathOf(one)).join('\t'));
     await writeFile(list, `${lines.join('\n')}\n`);
     const output = await runTool({

@@ -55,7 +55,7 @@ export const create = async (o: VerbsOptions, request: ApiParsed<'create'>, call
 
 const snapshotTaken = async (o: VerbsOptions, project: ProjectName, { snapshot, sandbox }: { snapshot: SnapshotId; sandbox?: SandboxId | undefined }) => {
   if (sandbox !== undefined) return captureOf(o, project, sandbox, snapshot);
-  const { layers, sandboxId } = o.snapshots.find(project, snapshot);
+  const { layers, sandboxId } = await o.snapshots.find(project, snapshot);
   return { layers, image: `snapshot ${snapshot}`, forkedFrom: sandboxId };
 };
 

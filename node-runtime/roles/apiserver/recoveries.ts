@@ -44,11 +44,11 @@ export const inPlaceOf = ({ spec }: SandboxState, request: SandboxRequest): Sand
 };
 
 /** Its newest snapshot that is still there, else its image. */
-export const leftOf = async (lost: SandboxState, find: (id: SnapshotId) => SnapshotView): Promise<Stack> => {
+export const leftOf = async (lost: SandboxState, find: (id: SnapshotId) => SnapshotView | Promise<SnapshotView>): Promise<Stack> => {
   for (const { id, purpose } of [...lost.snapshots].reverse()) {
     if (purpose !== 'keep') continue;
     try {
-      const { layers, at, facts } = find(id);
+      const { layers, at, facts } = await find(id);
       const begunAt = (at - Math.ceil(facts.totalMs)) as TimestampMs;
       return { layers, image: lost.spec.image, recoveredFrom: { sandbox: lost.id, snapshot: { id, begunAt } } };
     } catch (thrown) {

@@ -6,7 +6,7 @@ import { APISERVER_LIMITS } from './limits.ts';
 
 export type ProjectSnapshots = {
   /** SNAPSHOT_NOT_FOUND. */
-  find(project: ProjectName, id: SnapshotId): SnapshotView;
+  find(project: ProjectName, id: SnapshotId): SnapshotView | Promise<SnapshotView>;
   /** By id. */
   list(project: ProjectName): Promise<readonly SnapshotView[]>;
   remove(project: ProjectName, id: SnapshotId): Promise<boolean>;

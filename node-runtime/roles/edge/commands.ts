@@ -47,6 +47,9 @@ export type EdgeCommandsOptions = {
   readonly fencedSequence: number;
   /** Layers of the spec that this node cannot get; checked before anything is reserved. */
   readonly missingLayer: (spec: LaunchSandboxes['spec']) => string | null;
+  /** Learns of layers that were stored a moment ago. */
+  readonly catchUpLayers: () => Promise<void>;
+  readonly layersLocal: (layers: LaunchSandboxes['spec']['layers']) => boolean;
   /** Free on the node's disk, right now. */
   readonly freeDiskMiB: () => number;
   readonly availableMemoryMiB: () => number;

@@ -13,6 +13,7 @@ import { type Clock, clockWithOffset } from '#actors/ports/clock.ts';
 import type { CommandRecords } from '#actors/ports/command-records.ts';
 import type { CommandQueue } from '#actors/ports/command-queue.ts';
 import type { EventLog } from '#actors/ports/event-log.ts';
+import type { JetStreamBus } from '#adapters/jetstream/mod.ts';
 import { type Config, pathsOf, shardsOf } from '../../config.ts';
 import type { Log } from '../../log/log.ts';
 import type { EdgeLook } from '../../ops/role-gauges.ts';
@@ -41,6 +42,8 @@ export type EdgeOptions = {
   readonly eventLog: EventLog;
   readonly queue: CommandQueue;
   readonly records: CommandRecords;
+  /** Where layers may lie, off the node. */
+  readonly layers: Pick<JetStreamBus, 'bucket'>;
   readonly log: Log;
   /** Another process owns this node's name now. */
   readonly onSuperseded: (message: string) => void;
@@ -83,7 +86,7 @@ export const startEdge = (o: EdgeOptions): Effect.Effect<Edge, unknown, Scope.Sc
     const { edgeName, leaseMs } = config;
     const identity = yield* openIdentity({ ...o, edge: edgeName, capacity, leaseMs, clock, onFence });
     const { lease } = identity;
-    node = yield* config.backend === 'null' ? openNullNode(config, log) : openNode(config, lease.generation, o.records, clock, log);
+    node = yield* config.backend === 'null' ? openNullNode(config, log) : openNode(config, lease.generation, { records: o.records, layers: o.layers }, clock, log);
     const fenced = (): boolean => lease.fenced;
     const settlements = new Settlements();
     const parts = {
@@ -140,7 +143,7 @@ const openDoors = (i: Inside): Effect.Effect<void, unknown, Scope.Scope> =>
     const { driver } = i.sandboxes;
     const edge = config.edgeName;
     const { generation } = lease;
-    const { backend, store } = node;
+    const { backend, store, layersLocal } = node;
     const waker = new Waker({ driver, changes: i.sandboxes.changes, clock });
     yield* acquire(
       () =>
@@ -178,6 +181,8 @@ const openDoors = (i: Inside): Effect.Effect<void, unknown, Scope.Scope> =>
           accepting,
           fencedSequence: identity.state().fencedSequence,
           missingLayer,
+          catchUpLayers: () => store.catchUp(),
+          layersLocal,
           freeDiskMiB: isSimulated ? withoutEnd : () => freeDiskMiB(config.dataDir),
           availableMemoryMiB: isSimulated ? withoutEnd : availableMemoryMiB,
           labels: config.nodeLabels,

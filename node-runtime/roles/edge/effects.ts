@@ -21,7 +21,13 @@ const runOn = async (backend: SandboxBackend, effect: SandboxEffect, context: Ef
   const { state } = context;
   switch (effect.type) {
     case 'ensurePrepared':
-      return { type: 'ReportPrepared' }; // images are mounted with the launch; nothing is fetched from off the node yet
+      return finalOr(
+        (error) => ({ type: 'ReportFailed', error }),
+        async () => {
+          await backend.ensurePrepared(state, context);
+          return { type: 'ReportPrepared' };
+        },
+      );
     case 'ensureLaunched':
       return finalOr(
         (error) => ({ type: 'ReportFailed', error }),
@@ -41,7 +47,7 @@ const runOn = async (backend: SandboxBackend, effect: SandboxEffect, context: Ef
         return { type: 'ReportResumed' };
       });
     case 'ensureSnapshot':
-      return transition(async () => ({ type: 'ReportSnapshotted', ...(await backend.ensureSnapshot(state, effect)) }));
+      return transition(async () => ({ type: 'ReportSnapshotted', ...(await backend.ensureSnapshot(state, effect, context)) }));
     case 'ensureDestroyed':
       await backend.ensureDestroyed(state);
       return { type: 'ReportDestroyed' };

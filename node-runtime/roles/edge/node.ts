@@ -6,24 +6,28 @@ import { refusalOfResume } from '#actors/edge/resume.ts';
 import type { CommandRecords } from '#actors/ports/command-records.ts';
 import type { Clock } from '#actors/ports/clock.ts';
 import type { LayerStore } from '#actors/ports/layer-store.ts';
-import { PosixLayerStore } from '#adapters/layers/posix/mod.ts';
+import type { JetStreamBus } from '#adapters/jetstream/mod.ts';
 import { ContainerBackend } from '../../backends/container/backend.ts';
 import { PausedMemory } from '../../backends/container/paused-memory.ts';
 import type { NodeBackend } from '../../backends/node-backend.ts';
 import { DiskTemplates } from '../../backends/container/disk-templates.ts';
 import { type Config, cgroupNameOf, pathsOf } from '../../config.ts';
 import { dataFilesOf } from '../../images/data-files.ts';
+import { bringHere, isHere, withDataFiles } from '../../images/local.ts';
 import { type ImageMounter, ImageMounts } from '../../images/mounts.ts';
 import type { LauncherClient } from '../../launcher/client.ts';
 import type { Log } from '../../log/log.ts';
 import { projectRoot } from '../../project-root.ts';
 import { Snapshotter } from '../../snapshots/snapshotter.ts';
+import { type CacheUse, type OpenedLayerStore, openLayerStore } from '../layer-store.ts';
 import { acquire, step } from '../scope.ts';
 import { availableMemoryMiB, pauseSwapMiB } from './capacity.ts';
 import { LauncherHolder } from './launcher-holder.ts';
 
 export type Node = {
-  readonly store: Pick<LayerStore, 'has'>;
+  readonly store: Pick<LayerStore, 'has' | 'catchUp'>;
+  /** Whether all of them can be mounted without fetching anything. */
+  readonly layersLocal: (layers: readonly LayerDigest[]) => boolean;
   /** Where captures for forks are put; absent where sandboxes are not real. */
   readonly captures?: LayerStore;
   readonly images: Pick<ImageMounts, 'restore' | 'sweep' | 'ready'>;
@@ -32,11 +36,21 @@ export type Node = {
 };
 
 /** Live sandboxes and the launcher outlive the scope; only this process's hold on them ends with it. */
-export const openNode = (config: Config, generation: number, records: CommandRecords, clock: Clock, log: Log): Effect.Effect<Node, unknown, Scope.Scope> =>
+export const openNode = (
+  config: Config,
+  generation: number,
+  bus: { readonly records: CommandRecords; readonly layers: Pick<JetStreamBus, 'bucket'> },
+  clock: Clock,
+  log: Log,
+): Effect.Effect<Node, unknown, Scope.Scope> =>
   Effect.gen(function* () {
     const paths = pathsOf(config);
     for (const dir of [paths.sandboxes, paths.trash, paths.sockets, paths.runDir]) mkdirSync(dir, { recursive: true, mode: 0o711 });
-    const store = new PosixLayerStore({ dir: paths.layers });
+    const use: CacheUse = { inUse: () => withDataFiles(store, images.held()), releaseIdle: () => images.releaseIdle() };
+    const { store }: OpenedLayerStore = yield* acquire(
+      () => openLayerStore(config, bus.layers, log, use),
+      (layers) => layers.close(),
+    );
     const options = {
       runDir: paths.runDir,
       cgroupName: cgroupNameOf(config),
@@ -49,7 +63,8 @@ export const openNode = (config: Config, generation: number, records: CommandRec
       () => new LauncherHolder(options, log, (client) => images.remount(mounterOf(store, async () => client))),
       (holder) => holder.close(false),
     );
-    const images = new ImageMounts({
+    const images: ImageMounts = new ImageMounts({
+      bring: (digest) => bringHere(store, digest),
       pathOf: (digest) => store.pathOf(digest),
       mounter: mounterOf(store, () => launcher.get()),
       onUnmountFailed: (digest, error) => log.debug('image.kept', { digest, message: (error as Error).message }),
@@ -71,14 +86,15 @@ export const openNode = (config: Config, generation: number, records: CommandRec
               floorMiB: config.resumeFloorMiB,
             }),
           outputRetentionMs: config.outputRetentionMs,
-          records,
+          records: bus.records,
           clock,
           log,
         }),
       (b) => b.close(),
     );
     yield* step(() => launcher.get());
-    return { store, captures: store, images, backend, launcher };
+    const layersLocal = (layers: readonly LayerDigest[]): boolean => layers.every((digest) => images.isMounted(digest) || isHere(store, digest));
+    return { store, layersLocal, captures: store, images, backend, launcher };
   });
 
 /** The launcher's side of mounted images, by whichever client is at hand. */

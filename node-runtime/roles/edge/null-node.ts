@@ -12,7 +12,8 @@ export const openNullNode = (config: Config, log: Log): Effect.Effect<Node, unkn
     for (const dir of [sandboxes, trash]) mkdirSync(dir, { recursive: true, mode: 0o711 }); // what is swept later
     log.warn('edge.simulated', { message: 'backend null: sandboxes are records only, no process is ever started; for scale tests' });
     return {
-      store: { has: () => true },
+      store: { has: () => true, catchUp: async () => {} },
+      layersLocal: () => true,
       images: { restore: () => {}, sweep: async () => {}, ready: () => [] },
       backend: new NullBackend(),
       launcher: { close: async () => {}, waiting: () => 0 },

@@ -10,7 +10,7 @@ import { DsecError, toWireError, type WireError } from '#bus/errors.ts';
 import { type CreateOutcome, outcomeOf } from '#bus/sandbox/outcome.ts';
 import { LaunchSandboxes, ReleaseSandboxes, type SandboxCommand } from '#bus/sandbox/commands.ts';
 import { ENDED_STATUSES } from '#bus/sandbox/state.ts';
-import { laneOf, reportLaneSubject, sandboxAddress } from '#bus/subjects.ts';
+import { type ActorAddress, laneOf, reportLaneSubject, sandboxAddress } from '#bus/subjects.ts';
 import {
   type BatchNews,
   batchReport,
@@ -51,9 +51,11 @@ export class PackedCreates {
     const parsed = LaunchSandboxes.safeParse(this.#envelope.data);
     if (!parsed.success) throw invalid('MALFORMED_MESSAGE', 'LaunchSandboxes', parsed.error);
     const batch = parsed.data;
+    if (this.#o.missingLayer(batch.spec)) await this.#o.catchUpLayers();
     const refusal = this.#refusalOfBatch(batch);
     const refusing: Promise<Refused | null>[] = [];
-    const taking = Promise.all(batch.items.map((item) => this.#admit(batch, item, refusal, refusing)));
+    const layersLocal = refusal !== null || this.#o.layersLocal(batch.spec.layers);
+    const taking = Promise.all(batch.items.map((item) => this.#admit(batch, item, refusal, refusing, layersLocal)));
     taking.catch(() => {}); // looked at below, after the refusals are told
     this.#o.onAdmitted(this.#delivery.sequence); // what `used` says from here on includes this batch
     await this.#tellRefused(batch, await Promise.all(refusing));
@@ -69,10 +71,10 @@ export class PackedCreates {
     const parsed = ReleaseSandboxes.safeParse(this.#envelope.data);
     if (!parsed.success) throw invalid('MALFORMED_MESSAGE', 'ReleaseSandboxes', parsed.error);
     const batch = parsed.data;
-    const command: SandboxCommand = batch.decision === 'start' ? { type: 'StartHeld', layersLocal: true } : { type: 'StopSandbox', reason: 'requested' };
     const results = await Promise.all(
       batch.items.map(async (item): Promise<Taken | 'early'> => {
         const address = sandboxAddress(this.#envelope.project, item.sandboxId);
+        const command = this.#decided(batch, address);
         const result = await this.#o.driver.submit(address, command, this.#metaOf(createIdOf(this.#envelope, item)));
         if (overtookItsCreate(command.type, result, this.#delivery.attempt)) return 'early';
         const unsettled = unsettledBy(result);
@@ -86,6 +88,12 @@ export class PackedCreates {
     }
     if (batch.decision === 'start') await this.#follow(batch, results as Taken[]);
     this.#delivery.ack();
+  }
+
+  #decided({ decision }: ReleaseSandboxes, address: ActorAddress): SandboxCommand {
+    if (decision !== 'start') return { type: 'StopSandbox', reason: 'requested' };
+    const layers = this.#o.driver.peek(address)?.state.spec.layers;
+    return { type: 'StartHeld', layersLocal: layers === undefined || this.#o.layersLocal(layers) };
   }
 
   #refusalOfBatch({ spec }: LaunchSandboxes): WireError | null {
@@ -103,7 +111,13 @@ export class PackedCreates {
   }
 
   /** Reserves at once, in the order of the items; resolves with null for what is refused, and when the create is durable else. */
-  #admit(batch: LaunchSandboxes, item: LaunchItem, refusal: WireError | null, refusing: Promise<Refused | null>[]): Promise<Taken | null> {
+  #admit(
+    batch: LaunchSandboxes,
+    item: LaunchItem,
+    refusal: WireError | null,
+    refusing: Promise<Refused | null>[],
+    layersLocal: boolean,
+  ): Promise<Taken | null> {
     const { driver, admission, generation } = this.#o;
     const { project } = this.#envelope;
     const address = sandboxAddress(project, item.sandboxId);
@@ -114,7 +128,7 @@ export class PackedCreates {
       refusing.push(this.#bury(item, admitted.error));
       return Promise.resolve(null);
     }
-    const command = createOf(batch, item, admitted.slot, generation);
+    const command = createOf(batch, item, admitted.slot, generation, layersLocal);
     return driver.submit(address, command, this.#metaOf(createIdOf(this.#envelope, item)), { birth: true }).then((result) => {
       const held = driver.peek(address);
       if (!held || ENDED_STATUSES.has(held.state.status)) admission.release(item.sandboxId);

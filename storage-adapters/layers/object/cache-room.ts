@@ -28,6 +28,8 @@ export type CacheRoomOptions = {
   readonly floorBytes: number;
   /** Layers that something on this node stands on. */
   readonly inUse: () => ReadonlySet<LayerDigest>;
+  /** Gives up what is held and not needed; afterwards `inUse` says less. */
+  readonly releaseIdle?: () => Promise<void>;
   readonly onEvicted?: (layer: LayerInfo) => void;
 };
 
@@ -72,7 +74,11 @@ export class CacheRoom {
   }
 
   async #make(digest: LayerDigest, sizeBytes: number): Promise<void> {
-    const lackingBytes = await this.#evict(sizeBytes);
+    let lackingBytes = await this.#evict(sizeBytes);
+    if (lackingBytes > 0 && this.#o.releaseIdle) {
+      await this.#o.releaseIdle();
+      lackingBytes = await this.#evict(sizeBytes);
+    }
     if (lackingBytes > 0)
       throw DsecError.of(
         'NO_SPACE',

@@ -168,6 +168,25 @@ describe('outages', () => {
     await Promise.all([one.store.close(), two.store.close()]);
   });
 
+  test('a put that is given up while the bus is away is cancelled, and nothing of it is reached; the next one stores it', { timeout: 60_000 }, async () => {
+    const name = await freshBucket();
+    const { store } = await openStore(name);
+    const file = await fileOf(randomBytes(32 * 1024 * 1024));
+    const given = new AbortController();
+    const putting = store.put(file, { signal: given.signal });
+    putting.catch(() => undefined); // looked at below
+    await moreChunks(name, 5);
+    await bus.outage(connection.jetstream, async () => {
+      given.abort();
+      await expect(putting).rejects.toMatchObject({ code: 'CANCELLED' });
+    });
+    expect(await store.list()).toEqual([]);
+    const { digest } = await store.put(file);
+    expect((await store.list()).map((layer) => layer.digest)).toEqual([digest]);
+    expect(await store.verify(digest)).toBe('intact');
+    await store.close();
+  });
+
   test('what a dead writer left is reached by nobody, and is swept; what is stored stays', async () => {
     const name = await freshBucket();
     const bucket = connection.jetstream.bucket(name);
