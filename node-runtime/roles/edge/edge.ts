@@ -86,7 +86,9 @@ export const startEdge = (o: EdgeOptions): Effect.Effect<Edge, unknown, Scope.Sc
     const { edgeName, leaseMs } = config;
     const identity = yield* openIdentity({ ...o, edge: edgeName, capacity, leaseMs, clock, onFence });
     const { lease } = identity;
-    node = yield* config.backend === 'null' ? openNullNode(config, log) : openNode(config, lease.generation, { records: o.records, layers: o.layers }, clock, log);
+    node = yield* config.backend === 'null'
+      ? openNullNode(config, log)
+      : openNode(config, lease.generation, { records: o.records, layers: o.layers }, clock, log);
     const fenced = (): boolean => lease.fenced;
     const settlements = new Settlements();
     const parts = {
