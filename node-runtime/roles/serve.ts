@@ -331,10 +331,10 @@ const rootOwnerOf = (config: Config): { name: string; publicKey: string } | null
   return key && { name: 'owner', publicKey: key.publicKey };
 };
 
-const oneEdge = (config: Config, ops: RoleOps, bus?: Bus): Effect.Effect<Edge, unknown, Scope.Scope> =>
+const oneEdge = (config: Config, ops: RoleOps): Effect.Effect<Edge, unknown, Scope.Scope> =>
   Effect.gen(function* () {
     const { log } = ops;
-    const { connection, jetStream } = bus ?? (yield* openBus(config, 'edge', ops));
+    const { connection, jetStream } = yield* openBus(config, 'edge', ops);
     const onSuperseded = (message: string) => {
       log.error('edge.superseded', { message });
       process.exit(SUPERSEDED_EXIT);
@@ -386,22 +386,12 @@ const jobs = (config: Config, ops: RoleOps, { hands }: Lent): Effect.Effect<null
     return null;
   });
 
-/**
- * Edges of one process that share a connection: what one of them writes travels with what the others write. Not all of a fleet, because
- * what a connection may have outstanding is bounded (`outstandingRequests`), and an Edge is given up to a thousand creates at a time.
- */
-const EDGES_PER_CONNECTION = 4;
-
 /** With the null backend one process may host a whole fleet. */
 const edge = (config: Config, ops: RoleOps): Effect.Effect<Pick<Edge, 'drain'>, unknown, Scope.Scope> =>
   Effect.gen(function* () {
     if (config.backend !== 'null' || config.nullEdges === 1) return yield* oneEdge(config, ops);
     const edges: Edge[] = [];
-    let bus: Bus | undefined;
-    for (let n = 0; n < config.nullEdges; n += 1) {
-      if (!bus || n % EDGES_PER_CONNECTION === 0) bus = yield* openBus(config, 'edge', ops);
-      edges.push(yield* oneEdge({ ...config, edgeName: `${config.edgeName}-${n}` as Config['edgeName'] }, ops, bus));
-    }
+    for (let n = 0; n < config.nullEdges; n += 1) edges.push(yield* oneEdge({ ...config, edgeName: `${config.edgeName}-${n}` as Config['edgeName'] }, ops));
     return { drain: async (reportLeft) => void (await Promise.all(edges.map((one) => one.drain(reportLeft)))) };
   });
 
