@@ -55,6 +55,21 @@ describe('a job', () => {
     await won[0]?.value.detach();
   });
 
+  test('goes on when its owner comes back after the policy has acted', async () => {
+    const owner = await dsec.openJob('comes-back', { leaseMs: 2_000 as never, onOwnerLost: 'pause' });
+    const { jobId } = owner;
+    const box = await dsec.runContainer({ image: 'small', job: jobId as never });
+    await owner.detach(); // as if it had died: the lease runs out, and the policy pauses the members
+    const stateOf = async () => (await dsec.jobs.get(jobId)).state;
+    await expect.poll(async () => (await stateOf()).status, { timeout: 20_000 }).toBe('paused');
+    expect(await stateOf()).toMatchObject({ owner: null, counts: { reached: 1, failed: 0, left: 0 } });
+    expect((await box.refresh()).status).toBe('paused');
+    expect(await refusal(dsec.runContainer({ image: 'small', job: jobId as never }))).toMatchObject({ code: 'INVALID_STATE' });
+    await using again = await dsec.attachJob(jobId);
+    await expect.poll(async () => (await box.refresh()).status, { timeout: 10_000 }).toBe('running');
+    await again.stopJob();
+  });
+
   test('that is stopped while members are being made leaves none', async () => {
     const { state } = await dsec.jobs.create('races', {});
     const made = Promise.allSettled(

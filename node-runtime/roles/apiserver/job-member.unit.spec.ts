@@ -44,6 +44,6 @@ describe('a member of a job', () => {
   test('is refused by a job that ends, has ended, rests, or is at its deadline', () => {
     expect(() => memberOf(jobAfter(create(), stop), asked, at(5))).toThrow(expect.objectContaining({ code: 'JOB_ENDED' }));
     expect(() => memberOf(jobAfter(create()), asked, at(LIFE_MS - 10))).toThrow(expect.objectContaining({ code: 'JOB_ENDED' }));
-    expect(() => memberOf(jobAfter(create(), pause), asked, at(5))).toThrow(expect.objectContaining({ code: 'INVALID_STATE', retry: 'later' }));
+    expect(() => memberOf(jobAfter(create(), pause), asked, at(5))).toThrow(expect.objectContaining({ code: 'INVALID_STATE', retry: 'never' }));
   });
 });

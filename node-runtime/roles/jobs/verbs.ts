@@ -3,7 +3,7 @@ import type { ApiParsed } from '#bus/api/schema.ts';
 import type { JOB_API, JobView, RolloutSummary } from '#bus/api/jobs.ts';
 import { DsecError } from '#bus/errors.ts';
 import { bodyHashOf, type JobId, jobIdFor, messageIdOf, type RolloutId, rolloutIdFor, type Shard, shardOfJob } from '#bus/ids.ts';
-import type { JobCommand, JobEvent, JobState } from '#bus/job/schema.ts';
+import type { JobCommand, JobEvent, JobSpec, JobState } from '#bus/job/schema.ts';
 import { readEvent } from '#bus/records.ts';
 import type { RolloutCommand, RolloutEvent, RolloutState } from '#bus/rollout/schema.ts';
 import { jobAddress, rolloutAddress } from '#bus/subjects.ts';
@@ -28,7 +28,8 @@ export type JobVerbsOptions = {
 };
 
 export const createJobVerbs = (o: JobVerbsOptions): Verbs<keyof typeof JOB_API> => ({
-  createJob: ({ key, spec, holder }, caller) => {
+  createJob: async ({ key, spec, holder }, caller) => {
+    assertNoShare(spec);
     const id = jobIdFor(caller.project, key, o.shards.length);
     return toJob(o, id, { type: 'CreateJob', key, bodyHash: bodyHashOf({ spec }), spec, holder }, caller);
   },
@@ -60,6 +61,13 @@ export const createJobVerbs = (o: JobVerbsOptions): Verbs<keyof typeof JOB_API> 
   stopRollout: ({ id }, caller) => toRollout(o, id, { type: 'StopRollout' }, caller),
   rolloutEvents: (request, caller) => rolloutEvents(o, request, caller),
 });
+
+/** What is not kept is refused, not ignored: the project's quota bounds a job, a share of its own does not yet. */
+const assertNoShare = ({ share }: JobSpec): void => {
+  const asked = Object.entries(share).find(([, amount]) => amount !== null);
+  if (asked)
+    throw DsecError.of('NOT_SUPPORTED', `share.${asked[0]}: a job has no share of the quota of its own in this version; give it a project with a quota`);
+};
 
 /** Commands here are goals or carry what makes a repetition harmless, so each call may be a command of its own. */
 const metaOf = (o: JobVerbsOptions, id: string, type: string, { project, principal, traceparent }: Caller): CommandMeta => {
