@@ -20,6 +20,7 @@ import type { Machine } from '../ports/machine.ts';
 import { ActorRunner, type EffectContext, type EffectResult } from './actor-runner.ts';
 import { consumeEdgeCommands } from './edge-commands.ts';
 import { type EdgeActorRunner, SimLease } from './lease.ts';
+import { startForgetting } from './forgetting.ts';
 import { HOST_LIMITS } from './limits.ts';
 import type { Observer } from './observer.ts';
 import { Settlements } from './packed-creates.ts';
@@ -179,6 +180,7 @@ export class SimEdge {
       this.ready = true;
       this.#beat();
       process.every(HOST_LIMITS.beatMs, 'beat', () => this.#beat());
+      startForgetting(process, this.#o.edge, this.#o.shards);
     });
   }
 

@@ -8,6 +8,10 @@ export const HOST_LIMITS = {
   beatMs: 1_000,
   logRetentionMs: 600_000,
   newsLingerMs: 250,
+  // node-runtime/roles/forgetting
+  firstSweepMs: 60_000,
+  sweepMs: 6 * 3_600_000,
+  auditRetentionMs: 72 * 3_600_000,
   // node-runtime/roles/placement
   laneInFlight: 4_096,
   reportsInFlight: 256,

@@ -8,7 +8,7 @@
 import type { NatsConnection } from '@nats-io/transport-node';
 import { Effect, type Scope } from 'effect';
 import type { Capacity } from '#bus/edge/schema.ts';
-import { ENDED_STATUSES, type SandboxState } from '#bus/sandbox/state.ts';
+import type { SandboxState } from '#bus/sandbox/state.ts';
 import { type Clock, clockWithOffset } from '#actors/ports/clock.ts';
 import type { CommandRecords } from '#actors/ports/command-records.ts';
 import type { CommandQueue } from '#actors/ports/command-queue.ts';
@@ -22,6 +22,7 @@ import { startForkSweep } from '../../snapshots/fork-sweep.ts';
 import { layersOfLive } from '../live-layers.ts';
 import { acquire, step } from '../scope.ts';
 import { Admission } from '#actors/edge/admission.ts';
+import { sandboxForgettableAt } from '#actors/sandbox/retention.ts';
 import { startBeats } from './beats.ts';
 import { availableMemoryMiB, freeDiskMiB, nodeCapacity, openFilesMax } from './capacity.ts';
 import { consumeEdgeCommands } from './commands.ts';
@@ -232,11 +233,8 @@ const startCleaning = ({ config, eventLog, log, clock, sandboxes, node }: Inside
       );
     }
     const actors = { kind: 'sandbox', home: config.edgeName } as const;
-    const forgettableAt = ({ commit }: { commit: { state: unknown } }) => {
-      const { status, endedAt, forget } = commit.state as SandboxState;
-      if (!ENDED_STATUSES.has(status) || endedAt === null) return null;
-      return endedAt + (forget ? EDGE_LIMITS.logRetentionMs : FORGETTING_LIMITS.auditRetentionMs);
-    };
+    const retention = { deletedMs: EDGE_LIMITS.logRetentionMs, endedMs: FORGETTING_LIMITS.auditRetentionMs };
+    const forgettableAt = ({ commit }: { commit: { state: unknown } }) => sandboxForgettableAt(commit.state as SandboxState, retention);
     yield* acquire(
       () => startForgetting({ eventLog, shards: shardsOf(config), actors, forgettableAt, clock, log }),
       (forgetting) => forgetting.stop(),
