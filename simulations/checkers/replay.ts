@@ -21,8 +21,7 @@ export const replayChecker: MakeChecker = ({ cluster, oneIn, fail }): Checker =>
       if (!definition || !isFollowed(address.id, oneIn)) return;
       if (!commit) return void states.delete(address.id);
       const folded = fold(definition, states.get(address.id) ?? null, commit.events);
-      if (canonical(folded) !== canonical(commit.state))
-        fail('INV-REPLAY', `${address.id} version ${commit.version}: the events lead to ${difference(folded, commit.state)}`);
+      if (!isSame(folded, commit.state)) fail('INV-REPLAY', `${address.id} version ${commit.version}: the events lead to ${difference(folded, commit.state)}`);
       states.set(address.id, commit.state);
     },
     atEnd: () => {
@@ -35,7 +34,7 @@ export const replayChecker: MakeChecker = ({ cluster, oneIn, fail }): Checker =>
         if (!definition || !last) continue;
         const state = history.reduce<object | null>((from, commit) => fold(definition, from, eventsOf(commit)), null);
         const read = definition.parseState(last.state, last.schema);
-        if (canonical(state) !== canonical(read)) fail('INV-REPLAY', `${address.id}: its whole history leads to ${difference(state, read)}`);
+        if (!isSame(state, read)) fail('INV-REPLAY', `${address.id}: its whole history leads to ${difference(state, read)}`);
       }
     },
   };
@@ -43,6 +42,9 @@ export const replayChecker: MakeChecker = ({ cluster, oneIn, fail }): Checker =>
 
 const eventsOf = ({ kind, events, schema }: Commit): unknown[] =>
   events.map((event) => (kind === 'sandbox' || kind === 'request' || kind === 'edge' ? readEvent(kind, event, schema) : event));
+
+/** Fields mostly come in the same order already; only otherwise are they put in order, which costs several times as much. */
+const isSame = (a: object | null, b: object): boolean => JSON.stringify(a) === JSON.stringify(b) || canonical(a) === canonical(b);
 
 const canonical = (value: unknown): string =>
   JSON.stringify(value, (_, v: unknown) =>
