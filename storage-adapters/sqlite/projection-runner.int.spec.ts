@@ -71,7 +71,8 @@ test('after any number of kills in the middle of a transaction the rows are exac
   const { jetstream, close } = await bus.connect();
   await jetstream.ensureStreams({ shards: [SHARD] });
   const messages = await fill(jetstream.eventLog);
-  for (let kill = 1; kill <= KILLS; kill += 1) await feedAndKill(path, kill);
+  // In the first transaction or the second, by turns: there is progress, and the log is not at its end before the last kill.
+  for (let kill = 0; kill < KILLS; kill += 1) await feedAndKill(path, 1 + (kill % 2));
   expect(existsSync(`${path}-wal`)).toBe(true); // killed, not closed
 
   const projection = SandboxProjection.open(path);

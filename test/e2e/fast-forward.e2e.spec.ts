@@ -127,14 +127,14 @@ describe('an episode with recordCommands', () => {
     await using trainer = await dsec.openJob('restores', { recordCommands: true });
     const [id] = await trainer.start([order('agent-lost', 3)]);
     for await (const turn of trainer.turns()) {
-      if (turn.turn === 1) await crash((await boxesOf(id as string, 'agent', 'running'))[0] as Sandbox);
+      if (turn.turn === 1) await crash(await dsec.get((await dsec.jobs.rollout(id as string)).state.sandboxes['agent'] as string));
       await turn.answer(`echo turn-${turn.turn}`);
     }
     const results = [];
     for await (const result of trainer.results()) results.push(result);
     // what step 0 had written was lost with the sandbox, and was not written again
     expect(results[0]).toMatchObject({ outcome: 'finished', turns: 3, steps: 4, result: { counted: '2\n2\n' } });
-    expect(await boxesOf(id as string, 'agent', 'failed')).toHaveLength(1);
+    await expect.poll(() => failedAgents(id as string), { timeout: 10_000 }).toBe(1);
     await trainer.stopJob();
   });
 
@@ -143,9 +143,8 @@ describe('an episode with recordCommands', () => {
     const [id] = await trainer.start([order('both', 3)]);
     for await (const turn of trainer.turns()) {
       if (turn.turn === 2) {
-        const [agent] = await boxesOf(id as string, 'agent', 'running');
-        const [worker] = await boxesOf(id as string, 'worker', 'running');
-        await Promise.all([crash(agent as Sandbox), crash(worker as Sandbox)]);
+        const { state } = await dsec.jobs.rollout(id as string);
+        await Promise.all([state.sandboxes['agent'], state.worker].map(async (box) => crash(await dsec.get(box as string))));
       }
       await turn.answer(`echo turn-${turn.turn}`);
     }
@@ -163,7 +162,7 @@ describe('an episode with recordCommands', () => {
     for await (const turn of trainer.turns()) {
       await turn.answer('heard');
       await expect.poll(() => statusOf(trainer.jobId), { timeout: 10_000 }).toBe('running');
-      await crash((await boxesOf(id as string, 'worker', 'running'))[0] as Sandbox);
+      await crash(await dsec.get((await dsec.jobs.rollout(id as string)).state.worker as string));
     }
     const results = [];
     for await (const result of trainer.results()) results.push(result);
@@ -175,9 +174,9 @@ describe('an episode with recordCommands', () => {
     for await (const { status } of dsec.jobs.rollouts(jobId)) return status;
     return undefined;
   };
-  const boxesOf = async (rollout: string, role: string, status: 'running' | 'failed'): Promise<Sandbox[]> => {
-    const found: Sandbox[] = [];
-    for await (const box of dsec.list({ labels: { 'dsec/rollout': rollout, 'dsec/role': role }, status })) found.push(box);
-    return found;
+  const failedAgents = async (rollout: string): Promise<number> => {
+    let count = 0;
+    for await (const _ of dsec.list({ labels: { 'dsec/rollout': rollout, 'dsec/role': 'agent' }, status: 'failed' })) count += 1;
+    return count;
   };
 });

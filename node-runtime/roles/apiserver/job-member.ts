@@ -24,7 +24,6 @@ export const memberOf = (job: JobState, request: SandboxRequest, now: TimestampM
     throw DsecError.of('JOB_ENDED', `job ${job.id} is ${leftMs < SPEC_LIMITS.lifeMsMin ? 'at its deadline' : job.status}; extend it or create a new one`);
   if (job.status === 'paused' || job.status === 'pausing')
     throw DsecError.of('INVALID_STATE', `job ${job.id} is ${job.status}; resume it before sandboxes are added`, {
-      retry: 'later',
       details: { status: job.status },
     });
   const lives = { ...defaults.lives, ...request.lives };
