@@ -65,7 +65,7 @@ test('before HELLO nothing is done; an unknown request is refused and named', as
   expect(fieldOf(await answerTo(socket, encodeFrame(10, 1, [])), 'code')).toBe('EPOCH');
   expect(fieldOf(await answerTo(socket, encodeFrame(1, 2, [['epoch', 'x']])), 'code')).toBe('EINVAL');
   expect((await answerTo(socket, encodeFrame(1, 3, [['epoch', 9]]))).type).toBe(64);
-  for (const type of [0, 13, 64, 65, 999]) expect(fieldOf(await answerTo(socket, encodeFrame(type, 4, [])), 'message')).toContain(String(type));
+  for (const type of [0, 63, 64, 65, 999]) expect(fieldOf(await answerTo(socket, encodeFrame(type, 4, [])), 'message')).toContain(String(type));
   for (const type of [2, 3, 5, 6, 7, 8, 9, 11])
     expect(
       fieldOf(
