@@ -32,7 +32,7 @@ const freePort = async (): Promise<number> => {
 
 test('sockets, shared memory, queues and files in memory of one sandbox do not exist in another, nor on the host', async () => {
   const offer = await one.start(['/probe/sockets', 'offer', NAME, PORT]);
-  expect(await firstLine(offer)).toBe('offer\tok\n');
+  expect(await firstLine(offer)).toBe('offer\tok');
   expect(await lab.inside(two, ['sockets', 'reach', NAME, PORT])).toEqual(UNREACHED);
   expect(lab.onHost('sockets', 'reach', NAME, PORT)).toEqual(UNREACHED);
   expect(await lab.inside(one, ['sockets', 'reach', NAME, PORT])).toEqual(REACHED); // control: where they are, they are reached
