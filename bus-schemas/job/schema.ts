@@ -31,7 +31,10 @@ export const JobDefaults = z.strictObject({
 });
 export type JobDefaults = z.infer<typeof JobDefaults>;
 
-/** Most that the job's living sandboxes may ask for together; null: only the project's quota bounds it. Part of the contract, and refused with NOT_SUPPORTED until it is kept. */
+/**
+ * Most that the job's living sandboxes may ask for together; null: only the project's quota bounds it. Part of the contract, and
+ * refused with NOT_SUPPORTED until it is kept.
+ */
 export const JobShare = z.strictObject({
   sandboxes: z.number().int().min(1).nullable().default(null),
   memoryMiB: z.number().int().min(1).nullable().default(null),
