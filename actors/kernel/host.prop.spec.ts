@@ -40,22 +40,23 @@ class Writer {
   readonly results = new Map<number, CommandResult[]>();
   readonly #faulty: FaultyLog;
   readonly #host = new ActorHost<Counter, Add, Added, Effect>(counterDefinition);
-  readonly #wanted: Extract<HostOutput<Counter, Effect>, { type: 'load' | 'append' }>[] = [];
+  readonly #wanted: Extract<HostOutput<Counter, Effect>, { type: 'load' | 'append' | 'recall' }>[] = [];
   readonly #answers: HostInput<Add>[] = [];
 
   constructor(faulty: FaultyLog) {
     this.#faulty = faulty;
   }
 
-  command(token: number, command: Add): void {
+  /** `queued`: the command came from the queue at this place, and may come again. */
+  command(token: number, command: Add, queued?: number): void {
     this.results.set(token, []);
-    const commandId = `cmd-${token}`;
+    const commandId = queued === undefined ? `cmd-${token}` : `queued-${queued}`;
     this.#step({
       type: 'command',
       address,
       command,
       token,
-      meta: { commandId, correlationId: commandId, principal: 'tester', at: (1_000 + token) as TimestampMs },
+      meta: { commandId, correlationId: commandId, principal: 'tester', at: (1_000 + token) as TimestampMs, sequence: queued },
     });
   }
 
@@ -64,6 +65,8 @@ class Writer {
     const wanted = this.#wanted.shift();
     if (wanted?.type === 'load') this.#answers.push({ type: 'loaded', address, stored: await this.#faulty.log.last(address) });
     if (wanted?.type === 'append') this.#answers.push({ type: 'appended', address, outcome: await this.#faulty.append(wanted.request, fault) });
+    if (wanted?.type === 'recall')
+      this.#answers.push({ type: 'recalled', address, commits: await this.#faulty.log.history(address, wanted.afterVersion, wanted.limit) });
     return wanted !== undefined;
   }
 
@@ -83,7 +86,7 @@ class Writer {
 
   #step(input: HostInput<Add>): void {
     for (const output of this.#host.step(input)) {
-      if (output.type === 'load' || output.type === 'append') this.#wanted.push(output);
+      if (output.type === 'load' || output.type === 'append' || output.type === 'recall') this.#wanted.push(output);
       else if (output.type === 'reply') this.results.get(output.token)?.push(output.result);
       else expect(output.stored.commit.state).toEqual(output.state);
     }
@@ -165,6 +168,41 @@ test('two writers of idempotent commands: each key counts once, whoever was firs
       const state = checkLog(played.history);
       expect(new Set(state?.keys).size).toBe(state?.keys.length ?? 0);
       for (const [token, { n }] of played.given) if (n > 0) expect(state?.keys).toContain(keyOf(token));
+    }),
+    { numRuns: 400 },
+  );
+});
+
+test('a queue that delivers again, to whichever writer lives: each command counts once and each delivery is answered with it', async () => {
+  const delivery = fc.record({ again: fc.boolean(), back: fc.nat(20), n: fc.nat(3), dies: fc.boolean(), lost: fc.boolean() });
+  await fc.assert(
+    fc.asyncProperty(fc.array(delivery, { maxLength: 60, size: 'max' }), async (deliveries) => {
+      const faulty = new FaultyLog();
+      const queue: Add[] = [];
+      let writer = new Writer(faulty);
+      for (const [token, { again, back, n, dies, lost }] of deliveries.entries()) {
+        const place = again && queue.length > 0 ? Math.max(1, queue.length - back) : queue.push({ type: 'Add', n });
+        writer.command(token, queue[place - 1] as Add, place);
+        if (dies) {
+          // Killed after its request left, whether or not it arrived; nobody hears the answer.
+          await writer.perform('none');
+          writer.receive();
+          await writer.perform(lost ? 'lost_request' : 'none');
+          writer = new Writer(faulty);
+          continue;
+        }
+        await writer.settle();
+        const [result] = writer.results.get(token) ?? [];
+        const value = (queue[place - 1] as Add).n;
+        if (value === 0) expect(result).toSatisfy((r: CommandResult) => (r.ok ? r.decision === 'ignored' : r.error.code === 'SUPERSEDED'));
+        else if (result?.ok) expect(result).toMatchObject({ decision: 'accepted', commit: { commandId: `queued-${place}`, events: [{ n: value }] } });
+        else expect(result?.error.code).toBe('SUPERSEDED');
+      }
+      const history = await faulty.log.history(address, 0, deliveries.length + 1);
+      const obeyed = history.map(({ commit }) => commit.commandId);
+      expect(new Set(obeyed).size).toBe(obeyed.length);
+      for (const [token, results] of writer.results)
+        if (results[0]?.ok === false) expect(obeyed, `delivery ${token} was told that it came too late`).not.toContain(results[0].error.details?.['commandId']);
     }),
     { numRuns: 400 },
   );

@@ -37,11 +37,15 @@ export type HostInput<C> =
     }
   | { readonly type: 'loaded'; readonly address: ActorAddress; readonly stored: StoredCommit | null }
   | { readonly type: 'loadFailed'; readonly address: ActorAddress; readonly error: WireError }
-  | { readonly type: 'appended'; readonly address: ActorAddress; readonly outcome: AppendOutcome };
+  | { readonly type: 'appended'; readonly address: ActorAddress; readonly outcome: AppendOutcome }
+  | { readonly type: 'recalled'; readonly address: ActorAddress; readonly commits: readonly StoredCommit[] }
+  | { readonly type: 'recallFailed'; readonly address: ActorAddress; readonly error: WireError };
 
 export type HostOutput<S, F> =
   | { readonly type: 'load'; readonly address: ActorAddress }
   | { readonly type: 'append'; readonly request: AppendRequest; readonly repetition: number }
+  /** Read commits with version > `afterVersion`, at most `limit`: a command came back whose answer may be among them. */
+  | { readonly type: 'recall'; readonly address: ActorAddress; readonly afterVersion: number; readonly limit: number }
   | { readonly type: 'reply'; readonly token: number; readonly result: CommandResult }
   /** The state is durable: start the effects that do not run yet, stop the timers that are not listed any more. */
   | {
@@ -58,7 +62,7 @@ type Waiting<C> = { readonly command: C; readonly meta: CommandMeta; readonly to
 type Appending<S> = { readonly request: AppendRequest; readonly state: S; repetition: number; conflict: WireError | null };
 type Actor<S, C> = {
   readonly address: ActorAddress;
-  phase: 'loading' | 'idle' | 'appending';
+  phase: 'loading' | 'idle' | 'appending' | 'recalling';
   state: S | null;
   stored: StoredCommit | null;
   readonly mailbox: Waiting<C>[];
@@ -87,6 +91,12 @@ export class ActorHost<S extends object, C extends { readonly type: string }, E 
         break;
       case 'appended':
         this.#onAppended(input, out);
+        break;
+      case 'recalled':
+        this.#onRecalled(input.address, ({ meta }, { commit }) => recalledResult(input.address, meta, commit, input.commits), out);
+        break;
+      case 'recallFailed':
+        this.#onRecalled(input.address, () => ({ ok: false, error: input.error }), out);
         break;
     }
     return out;
@@ -130,7 +140,7 @@ export class ActorHost<S extends object, C extends { readonly type: string }, E 
 
   #onLoaded({ address, stored }: Extract<HostInput<C>, { type: 'loaded' }>, out: HostOutput<S, F>[]): void {
     const actor = this.#actors.get(commitSubject(address)) ?? this.#adoptUnasked(address);
-    if (actor.phase === 'appending') return; // a late answer to a load that was overtaken
+    if (actor.phase === 'appending' || actor.phase === 'recalling') return; // a late answer to a load that was overtaken
     if (actor.phase === 'idle' && (stored?.sequence ?? 0) <= (actor.stored?.sequence ?? 0)) return; // unasked, and nothing new
     let state: S | null;
     try {
@@ -210,6 +220,17 @@ export class ActorHost<S extends object, C extends { readonly type: string }, E 
     }
   }
 
+  /** The log was read back for the head of the mailbox, which came again: it is answered, and the others go on. */
+  #onRecalled(address: ActorAddress, resultOf: (head: Waiting<C>, stored: StoredCommit) => CommandResult, out: HostOutput<S, F>[]): void {
+    const actor = this.#actors.get(commitSubject(address));
+    const head = actor?.mailbox[0];
+    if (actor?.phase !== 'recalling' || !actor.stored || !head) return;
+    actor.phase = 'idle';
+    actor.mailbox.shift();
+    out.push({ type: 'reply', token: head.token, result: resultOf(head, actor.stored) });
+    this.#drain(actor, out);
+  }
+
   #applied(actor: Actor<S, C>, pending: Appending<S>, sequence: number, out: HostOutput<S, F>[]): void {
     const head = actor.mailbox.shift();
     const stored: StoredCommit = { address: actor.address, sequence, commit: pending.request.commit };
@@ -251,17 +272,17 @@ export class ActorHost<S extends object, C extends { readonly type: string }, E 
     }
   }
 
-  /** Either the command's answer, or undefined after an append was asked for. */
+  /** Either the command's answer, or undefined after an append or a look back was asked for. */
   #decide(actor: Actor<S, C>, { command, meta }: Waiting<C>, out: HostOutput<S, F>[]): CommandResult | undefined {
     const previous = actor.stored?.commit;
     const version = previous?.version ?? 0;
     if (previous && meta.sequence !== undefined && meta.sequence <= previous.lastCommandSequence) {
       if (previous.commandId === meta.commandId) return { ok: true, decision: 'accepted', version, commit: previous };
-      const message = `command ${meta.commandId} is older than what ${actor.address.kind} ${actor.address.id} has already obeyed`;
-      return {
-        ok: false,
-        error: wireError('SUPERSEDED', message, { details: { sequence: meta.sequence, lastCommandSequence: previous.lastCommandSequence } }),
-      };
+      // Obeyed by a process that died before it could answer, or passed over: what lies before the newest commit tells.
+      actor.phase = 'recalling';
+      const limit = KERNEL_LIMITS.recalledCommits;
+      out.push({ type: 'recall', address: actor.address, afterVersion: Math.max(0, version - 1 - limit), limit });
+      return undefined;
     }
     const decision = this.#definition.decide(actor.state, command, { address: actor.address, at: meta.at });
     if (decision.kind === 'ignore') return { ok: true, decision: 'ignored', reason: decision.reason, version };
@@ -277,3 +298,12 @@ export class ActorHost<S extends object, C extends { readonly type: string }, E 
     return undefined;
   }
 }
+
+/** What a command gets that comes again after later ones were obeyed: its own commit, or that it is too late. */
+const recalledResult = (address: ActorAddress, meta: CommandMeta, newest: Commit, commits: readonly StoredCommit[]): CommandResult => {
+  const own = commits.find(({ commit }) => commit.commandId === meta.commandId)?.commit;
+  if (own) return { ok: true, decision: 'accepted', version: own.version, commit: own };
+  const { lastCommandSequence } = newest;
+  const message = `command ${meta.commandId} is older than what ${address.kind} ${address.id} has already obeyed; look at its state, then ask again with a new key`;
+  return { ok: false, error: wireError('SUPERSEDED', message, { details: { commandId: meta.commandId, sequence: meta.sequence, lastCommandSequence } }) };
+};

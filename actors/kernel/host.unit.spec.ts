@@ -181,7 +181,7 @@ describe('the three outcomes', () => {
 });
 
 describe('commands that come twice or late', () => {
-  test('a redelivery of the newest is answered with its commit, an older one is superseded', () => {
+  test('a redelivery is answered with its own commit, however many came after it', () => {
     const scenario = new Scenario(counterDefinition, address).run([
       { command: add(1), at: 1, meta: { commandId: 'a', sequence: 10 } },
       { command: add(2), at: 2, meta: { commandId: 'b', sequence: 11 } },
@@ -194,11 +194,42 @@ describe('commands that come twice or late', () => {
       'accepted 1',
       'accepted 2',
       'accepted 2',
-      'SUPERSEDED',
+      'accepted 1',
       'accepted 3',
-      'SUPERSEDED',
+      'accepted 2',
     ]);
     expect(scenario.stored).toEqual({ total: 7, keys: [] });
+  });
+
+  test('one that was passed over, or lies too far back, is superseded and never obeyed out of order', () => {
+    const later = Array.from({ length: KERNEL_LIMITS.recalledCommits }, (_, i) => ({ command: add(1), at: 3, meta: { commandId: `later-${i}` } }));
+    const scenario = new Scenario(counterDefinition, address).run([
+      { command: add(1), at: 1, meta: { commandId: 'a', sequence: 10 } },
+      { command: add(2), at: 2, meta: { commandId: 'c', sequence: 12 } },
+      { command: add(3), at: 2, meta: { commandId: 'b', sequence: 11 } },
+      ...later,
+      { command: add(2), at: 4, meta: { commandId: 'c', sequence: 12 } },
+      { command: add(1), at: 4, meta: { commandId: 'a', sequence: 10 } },
+    ]);
+    expect(scenario.results[2]).toMatchObject({ ok: false, error: { code: 'SUPERSEDED', details: { sequence: 11, lastCommandSequence: 12 } } });
+    expect(scenario.results.at(-2)).toMatchObject({ decision: 'accepted', version: 2 });
+    expect(scenario.results.at(-1)).toMatchObject({ error: { code: 'SUPERSEDED' } });
+    expect(scenario.stored?.total).toBe(3 + later.length);
+  });
+
+  test('while the log is read back the others wait, and a log that is away is the answer', () => {
+    const bench = new Bench();
+    bench.command(add(1), meta('a', { sequence: 10 }));
+    bench.loaded(null);
+    bench.appended({ outcome: 'applied', sequence: 1 });
+    bench.command(add(1), meta('b', { sequence: 11 }));
+    bench.appended({ outcome: 'applied', sequence: 2 });
+    expect(bench.command(add(1), meta('a', { sequence: 10 }))).toEqual([{ type: 'recall', address, afterVersion: 0, limit: KERNEL_LIMITS.recalledCommits }]);
+    expect(bench.command(add(5), meta('c', { sequence: 12 }))).toEqual([]);
+    expect(bench.loaded(null)).toEqual([]); // a late answer of an earlier load
+    const error = wireError('BUS_UNAVAILABLE', 'no answer');
+    expect(bench.step({ type: 'recallFailed', address, error })).toMatchObject([{ type: 'reply', token: 3, result: { ok: false, error } }, { type: 'append' }]);
+    expect(bench.step({ type: 'recalled', address, commits: [] })).toEqual([]);
   });
 
   test('a full mailbox refuses the next, not the ones before', () => {

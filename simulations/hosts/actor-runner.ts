@@ -11,6 +11,7 @@ import type { ActorHost, CommandMeta, CommandResult, HostInput, HostOutput } fro
 import { backoffMs, changesOfWork, deadlineMeta, RETRY_LIMITS, reportMeta } from '#actors/kernel/work.ts';
 import type { StoredCommit } from '#actors/ports/event-log.ts';
 import type { Task } from '../kernel/heap.ts';
+import type { Answer } from '../ports/event-log.ts';
 import type { Process } from './process.ts';
 
 export type EffectResult<C> = { readonly ok: true; readonly report: C | null } | { readonly ok: false; readonly error: WireError };
@@ -82,10 +83,13 @@ export class ActorRunner<S extends object, C extends { readonly type: string }, 
   #perform(output: HostOutput<S, F>): void {
     switch (output.type) {
       case 'load':
-        this.#load(output.address, 1);
+        this.#load(output.address);
         break;
       case 'append':
         this.#append(output);
+        break;
+      case 'recall':
+        this.#recall(output);
         break;
       case 'reply': {
         const waiting = this.#waiting.get(output.token);
@@ -101,11 +105,28 @@ export class ActorRunner<S extends object, C extends { readonly type: string }, 
     }
   }
 
-  #load(address: ActorAddress, attempt: number): void {
-    this.#o.process.log.last(address, (answer) => {
-      if (answer.ok) this.#step({ type: 'loaded', address, stored: answer.value });
-      else if (attempt < RETRY_LIMITS.loadAttempts) this.#o.process.after(RETRY_LIMITS.loadRetryMs, 'load again', () => this.#load(address, attempt + 1));
-      else this.#step({ type: 'loadFailed', address, error: answer.error });
+  #load(address: ActorAddress): void {
+    this.#read<StoredCommit | null>(
+      (done) => this.#o.process.log.last(address, done),
+      (stored) => this.#step({ type: 'loaded', address, stored }),
+      (error) => this.#step({ type: 'loadFailed', address, error }),
+    );
+  }
+
+  #recall({ address, afterVersion, limit }: Extract<HostOutput<S, F>, { type: 'recall' }>): void {
+    this.#read<readonly StoredCommit[]>(
+      (done) => this.#o.process.log.history(address, afterVersion, limit, done),
+      (commits) => this.#step({ type: 'recalled', address, commits }),
+      (error) => this.#step({ type: 'recallFailed', address, error }),
+    );
+  }
+
+  #read<T>(read: (done: (answer: Answer<T>) => void) => void, done: (value: T) => void, failed: (error: WireError) => void, attempt = 1): void {
+    read((answer) => {
+      if (answer.ok) done(answer.value);
+      else if (attempt < RETRY_LIMITS.loadAttempts)
+        this.#o.process.after(RETRY_LIMITS.loadRetryMs, 'read again', () => this.#read(read, done, failed, attempt + 1));
+      else failed(answer.error);
     });
   }
 

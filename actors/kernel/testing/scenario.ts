@@ -75,6 +75,10 @@ export class Scenario<S extends object, C extends { readonly type: string }, E e
         return { type: 'loaded', address: output.address, stored: this.log.last(output.address) };
       case 'append':
         return { type: 'appended', address: output.request.address, outcome: this.log.append(output.request, faults.shift()) };
+      case 'recall': {
+        const commits = this.history.filter(({ commit }) => commit.version > output.afterVersion).slice(0, output.limit);
+        return { type: 'recalled', address: output.address, commits };
+      }
       case 'reply':
         this.results.push(output.result);
         return undefined;

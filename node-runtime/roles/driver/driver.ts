@@ -4,7 +4,7 @@
  * Decides nothing about actors. Owns three kinds of pending work, all derived from durable state: appends being repeated
  * until their outcome is known, effects by key, and one timer per actor for its nearest deadline.
  */
-import { DsecError, toWireError } from '#bus/errors.ts';
+import { DsecError, toWireError, type WireError } from '#bus/errors.ts';
 import { type ActorAddress, commitSubject } from '#bus/subjects.ts';
 import { traceIdOf } from '#bus/trace-context.ts';
 import type { ActorDefinition, Deadline, Effect } from '#actors/kernel/definition.ts';
@@ -167,10 +167,13 @@ export class ActorDriver<S extends object, C extends { readonly type: string }, 
   #perform(output: HostOutput<S, F>): void {
     switch (output.type) {
       case 'load':
-        this.#load(output.address, 1);
+        this.#load(output.address);
         break;
       case 'append':
         this.#append(output);
+        break;
+      case 'recall':
+        this.#recall(output);
         break;
       case 'reply': {
         const resolve = this.#waiting.get(output.token);
@@ -191,14 +194,28 @@ export class ActorDriver<S extends object, C extends { readonly type: string }, 
     this.#options.log.debug('command.decided', { kind, type, ...said, durationMs, actorId, commandId, traceId: traceIdOf(traceparent) });
   }
 
-  #load(address: ActorAddress, attempt: number): void {
-    this.#options.eventLog.last(address).then(
+  #load(address: ActorAddress): void {
+    this.#read(
+      () => this.#options.eventLog.last(address),
       (stored) => this.#step({ type: 'loaded', address, stored }),
-      (thrown: unknown) => {
-        if (attempt < DRIVER_LIMITS.loadAttempts) this.#later(DRIVER_LIMITS.loadRetryMs, () => this.#load(address, attempt + 1));
-        else this.#step({ type: 'loadFailed', address, error: toWireError(thrown) });
-      },
+      (error) => this.#step({ type: 'loadFailed', address, error }),
     );
+  }
+
+  #recall({ address, afterVersion, limit }: Extract<HostOutput<S, F>, { type: 'recall' }>): void {
+    this.#read(
+      () => this.#options.eventLog.history(address, afterVersion, limit),
+      (commits) => this.#step({ type: 'recalled', address, commits }),
+      (error) => this.#step({ type: 'recallFailed', address, error }),
+    );
+  }
+
+  /** Reads of the log are repeated a few times before whoever waits is told. */
+  #read<T>(read: () => Promise<T>, done: (value: T) => void, failed: (error: WireError) => void, attempt = 1): void {
+    read().then(done, (thrown: unknown) => {
+      if (attempt < DRIVER_LIMITS.loadAttempts) this.#later(DRIVER_LIMITS.loadRetryMs, () => this.#read(read, done, failed, attempt + 1));
+      else failed(toWireError(thrown));
+    });
   }
 
   #append({ request, repetition }: Extract<HostOutput<S, F>, { type: 'append' }>): void {
