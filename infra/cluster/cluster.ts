@@ -16,7 +16,7 @@ import { type Config, type ConfigInput, loadConfig, shardsOf } from '#runtime/co
 import type { Log } from '#runtime/log/log.ts';
 import { projectRoot } from '#runtime/project-root.ts';
 import { acquire, open, step } from '#runtime/roles/scope.ts';
-import { SERVED_ROLES, type ServedRole } from '#runtime/roles/serve.ts';
+import { SERVED_ROLES, type ServedRole } from '#runtime/roles/supervision.ts';
 import { RoleChild } from '#runtime/roles/up/child.ts';
 import { UP_LIMITS } from '#runtime/roles/up/limits.ts';
 import { lockDataDir } from '#runtime/roles/up/lock.ts';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
-import { LOST_EXIT, SERVED_ROLES, SUPERSEDED_EXIT } from '#runtime/roles/serve.ts';
+import { LOST_EXIT, SERVED_ROLES, SUPERSEDED_EXIT } from '#runtime/roles/supervision.ts';
 
 const DIR = import.meta.dirname;
 const UNITS = readdirSync(DIR).filter((file) => /\.(service|target)$/.test(file));

@@ -9,7 +9,7 @@ import { loadConfig } from '../config.ts';
 import { registerDoctorCommand } from '../doctor/command.ts';
 import { registerImageCommands } from '../images/cli.ts';
 import { startTracing, type Tracing } from '../tracing/start.ts';
-import { SERVED_ROLES } from '../roles/serve.ts';
+import { SERVED_ROLES } from '../roles/supervision.ts';
 import { withLayerStore } from '../roles/layer-store.ts';
 import { liveLayers } from '../roles/live-layers.ts';
 import { registerNodeCommands } from '../nodes/cli.ts';

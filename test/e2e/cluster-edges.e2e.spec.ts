@@ -10,7 +10,7 @@ import { beatSubject, edgeCommandSubject } from '#bus/subjects.ts';
 import { shardsOf } from '#runtime/config.ts';
 import { cordonNode, drainNode, listNodes, uncordonNode } from '#runtime/nodes/nodes.ts';
 import { projectRoot } from '#runtime/project-root.ts';
-import type { FromRole, ToRole } from '#runtime/roles/serve.ts';
+import type { FromRole, ToRole } from '#runtime/roles/supervision.ts';
 import { connect, type DsecClient, type Sandbox } from '#sdk/mod.ts';
 import { statesOf } from '#test/helpers/chaos/audit.ts';
 import { startTestCluster, type TestCluster } from '#test/helpers/cluster.ts';

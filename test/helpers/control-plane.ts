@@ -10,7 +10,7 @@ import { type Config, type ConfigInput, loadConfig } from '#runtime/config.ts';
 import { buildLayer } from '#runtime/images/mod.ts';
 import { createLog, type LogLevel } from '#runtime/log/log.ts';
 import { projectRoot } from '#runtime/project-root.ts';
-import type { ServedRole } from '#runtime/roles/serve.ts';
+import type { ServedRole } from '#runtime/roles/supervision.ts';
 import { RoleChild } from '#runtime/roles/up/child.ts';
 import { connect, type DsecClient } from '#sdk/mod.ts';
 import { startNatsCluster } from './nats-cluster.ts';

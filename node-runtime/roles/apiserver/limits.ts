@@ -1,4 +1,6 @@
 export const APISERVER_LIMITS = {
+  /** How long `ready` is held back for the projection. */
+  projectionStartMs: 30_000,
   /** Requests being answered at a time; beyond it OVERLOADED. */
   inFlight: 2_048,
   /** How long a life-cycle command waits for the Edge's decision before it is answered `pending`. */

@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { DsecError } from '#bus/errors.ts';
 import type { Log } from '../../log/log.ts';
 import { backoffMs } from '#actors/kernel/work.ts';
-import { type FromRole, SUPERSEDED_EXIT, type ServedRole, type ToRole } from '../serve.ts';
+import { type FromRole, SUPERSEDED_EXIT, type ServedRole, type ToRole } from '../supervision.ts';
 import { UP_LIMITS } from './limits.ts';
 
 export type RoleChildOptions = {

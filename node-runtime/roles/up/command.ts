@@ -3,7 +3,9 @@ import type { Command } from 'commander';
 import { DsecError, toWireError } from '#bus/errors.ts';
 import { type ConfigInput, loadConfig } from '../../config.ts';
 import { createLog } from '../../log/log.ts';
-import { type Lent, SERVED_ROLES, type ServedRole, serve } from '../serve.ts';
+import type { Lent } from '../jobs/role.ts';
+import { serve } from '../serve.ts';
+import { SERVED_ROLES, type ServedRole } from '../supervision.ts';
 import { startPlatform } from './platform.ts';
 
 type UpFlags = {

@@ -13,7 +13,7 @@ import { type Config, pathsOf } from '../../config.ts';
 import type { Log } from '../../log/log.ts';
 import { projectRoot } from '../../project-root.ts';
 import { acquire, open, step } from '../scope.ts';
-import type { FromRole } from '../serve.ts';
+import type { FromRole } from '../supervision.ts';
 import { RoleChild } from './child.ts';
 import { UP_LIMITS } from './limits.ts';
 import { lockDataDir } from './lock.ts';

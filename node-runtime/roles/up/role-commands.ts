@@ -1,7 +1,9 @@
 /** `dsec apiserver`, `dsec placement`, `dsec watcher`, `dsec edge`: one role as one process, from one configuration file. */
 import type { Command } from 'commander';
 import { loadConfig } from '../../config.ts';
-import { type Lent, SERVED_ROLES, type ServedRole, serve } from '../serve.ts';
+import type { Lent } from '../jobs/role.ts';
+import { serve } from '../serve.ts';
+import { SERVED_ROLES, type ServedRole } from '../supervision.ts';
 
 const DESCRIPTIONS: Readonly<Record<ServedRole, string>> = {
   apiserver: 'answer clients; any number of instances share the work',
