@@ -43,6 +43,8 @@ export type PutOptions = {
    * not wait for a disk. Until somebody renews or names it, `list` says `volatile`.
    */
   readonly volatile?: boolean;
+  /** Of the file, from whoever has just written and hashed it: it need not be read for that again. */
+  readonly digest?: LayerDigest;
   readonly signal?: AbortSignal;
 };
 

@@ -1,5 +1,6 @@
 #include "data.h"
 
+#include "digest.h"
 #include "erofs.h"
 #include "limits.h"
 #include "report.h"
@@ -167,6 +168,7 @@ void data_create(const char *path)
 	devices[new_device].fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (devices[new_device].fd < 0)
 		fail("make data file");
+	digest_follow(devices[new_device].fd);
 	pending = must(malloc(READ_BYTES));
 	if (!slots)
 		grow();
@@ -180,6 +182,7 @@ static void write_fully(const void *from, size_t length, off_t at)
 			fail("write data file");
 		done += put > 0 ? (size_t)put : 0;
 	}
+	digest_written((uint64_t)at + length);
 }
 
 static void flush(void)
@@ -274,7 +277,12 @@ uint32_t data_blocks(int device)
 	return devices[device].blocks;
 }
 
-void data_name_new(const char *tag)
+void data_name_new(void)
 {
-	memcpy(devices[new_device].tag, tag, 65);
+	digest_end(devices[new_device].tag);
+}
+
+const char *data_name(void)
+{
+	return devices[new_device].blocks > 0 ? devices[new_device].tag : NULL;
 }

@@ -27,9 +27,12 @@ struct chunk_at data_put(const uint8_t *bytes, uint32_t length);
 struct data_counts data_finish(void);
 
 int data_device_count(void);
-/* Tag and blocks of a device; the new one has a tag once data_name_new has given it one. */
+/* Tag and blocks of a device. */
 const char *data_tag(int device);
 uint32_t data_blocks(int device);
-void data_name_new(const char *tag);
+/* After data_finish: gives the new data file its tag, which is its digest. The sandbox need not rest for it. */
+void data_name_new(void);
+/* That digest; NULL when nothing new was stored, and the file is of no use. */
+const char *data_name(void);
 
 #endif

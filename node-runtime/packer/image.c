@@ -1,5 +1,6 @@
 #include "image.h"
 
+#include "digest.h"
 #include "erofs.h"
 #include "limits.h"
 #include "report.h"
@@ -247,7 +248,7 @@ static void write_super(const struct inode *root, const uint8_t uuid[16], uint64
 		}
 }
 
-void image_write(const char *file, struct inode *root, const uint8_t uuid[16])
+void image_write(const char *file, struct inode *root, const uint8_t uuid[16], char digest[65])
 {
 	note_devices(root);
 	number_devices();
@@ -269,4 +270,5 @@ void image_write(const char *file, struct inode *root, const uint8_t uuid[16])
 		done += put > 0 ? (uint64_t)put : 0;
 	}
 	close(fd);
+	digest_of(image, bytes, digest);
 }

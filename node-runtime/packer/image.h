@@ -8,6 +8,7 @@
 #include "tree.h"
 
 /* `uuid`: 16 bytes that tell images of equal trees over different layers apart. */
-void image_write(const char *file, struct inode *root, const uint8_t uuid[16]);
+/* `digest`: of the whole image, 64 hexadecimal digits. */
+void image_write(const char *file, struct inode *root, const uint8_t uuid[16], char digest[65]);
 
 #endif

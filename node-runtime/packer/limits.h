@@ -13,6 +13,8 @@ enum {
 	CHUNK_BLOCKS = CHUNK_BYTES / BLOCK_BYTES,
 	/* Read and compared at a time. */
 	READ_BYTES = 16 * CHUNK_BYTES,
+	/* Hashed at a time: stays in the processor's own cache. */
+	HASH_BYTES = 256 * 1024,
 	/* Files of one upper: two million cost some 700 MB here; the largest public development images hold 1.5 million. */
 	FILES_MAX = 2000000,
 	/* Directories below each other: one descriptor and one stack frame each. A path that a program can use has 2,048 at most. */

@@ -5,8 +5,7 @@
  *             [--earlier TAG:PATH]… [--rule PATTERN]…
  *
  * It says `ready` and waits for a line; meanwhile whoever started it brings the sandbox to rest. It reads everything and says
- * `taken`; the sandbox may go on. Then a line with the digest of the data file (64 digits; `-` when it is empty and not wanted) lets
- * it write the image, and it says `done`. What else it says: report.h.
+ * `taken`; the sandbox may go on. Then it writes the image, and says `done` with the digests of both files. What else it says: report.h.
  *
  * Does not freeze, store or name anything. A killed packer leaves two files and nothing else.
  */
@@ -85,11 +84,11 @@ static struct order parse(int count, char **words)
 	return order;
 }
 
-static void wait_for_line(char *line, size_t size)
+static void wait_for_word(void)
 {
-	if (!fgets(line, (int)size, stdin))
+	char line[8];
+	if (!fgets(line, sizeof line, stdin))
 		exit(EXIT_FAILED); /* whoever asked is gone */
-	line[strcspn(line, "\n")] = '\0';
 }
 
 /* A directory holds one descriptor for each level above it. */
@@ -104,7 +103,7 @@ static void raise_descriptors(void)
 
 int main(int count, char **words)
 {
-	char line[80];
+	char image[65];
 	struct tree_counts tree = {0};
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	raise_descriptors();
@@ -112,17 +111,13 @@ int main(int count, char **words)
 	data_create(order.data);
 	int upper = order.upper ? source_open_directory(order.upper) : source_open_disk(order.disk);
 	say("ready");
-	wait_for_line(line, sizeof line);
+	wait_for_word();
 	struct inode *root = tree_read(upper, order.first_id, &tree);
 	struct data_counts data = data_finish();
 	say("taken files=%llu bytes=%llu stored=%llu shared=%llu removed=%llu", (unsigned long long)tree.files, (unsigned long long)tree.bytes,
 	    (unsigned long long)data.stored_bytes, (unsigned long long)data.shared_bytes, (unsigned long long)tree.removed);
-	wait_for_line(line, sizeof line);
-	if (strlen(line) == 64)
-		data_name_new(line);
-	else if (data.stored_bytes > 0)
-		usage("the data file has no digest");
-	image_write(order.image, root, order.uuid);
-	say("done");
+	data_name_new();
+	image_write(order.image, root, order.uuid, image);
+	say("done %s %s", data_name() ? data_name() : "-", image);
 	return 0;
 }

@@ -4,7 +4,7 @@
  *   ready                          it may be told to go: the sandbox is to be at rest then
  *   removed RULE PATH              left out by a rule
  *   taken key=value …              everything is read, the sandbox may run on; counts
- *   done                           the image is written
+ *   done DATA IMAGE                both files are written: their digests, `-` for a data file that holds nothing and may go
  *   refused PATH REASON            a file that cannot be kept as it is; exit code 3
  *   failed ERRNO STEP              the system said no; exit code 4
  */

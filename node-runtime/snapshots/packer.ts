@@ -1,6 +1,6 @@
 /**
  * One run of dsec-pack, the native program that makes an image of what a sandbox has written. It is spoken to in three steps, so
- * that the sandbox stands still for the second only: prepare, read, write.
+ * that the sandbox stands still for the second only: prepare, read, write. It says the digests of what it wrote itself.
  *
  * Knows its words (packer/report.h) and turns its refusals into typed errors. Does not freeze, store or name anything.
  */
@@ -40,6 +40,9 @@ export type Taken = {
   readonly removed: readonly Removed[];
 };
 
+/** What the packer has hashed while it wrote. */
+export type Written = { readonly data: LayerDigest | null; readonly image: LayerDigest };
+
 /** As the launcher gives them out: ID_RANGE_FIRST and ID_RANGE_SIZE of its limits.h. */
 export const firstIdOf = (slot: number): number => 100_000 + slot * 65_536;
 
@@ -78,27 +81,24 @@ export class Packer {
 
   /** Reads everything. The sandbox must rest meanwhile, and need not any more when this resolves. UNPORTABLE_FILE, NO_SPACE. */
   async take(): Promise<Taken> {
-    const words = await this.#say('', 'taken');
+    this.#child.stdin?.write('\n');
+    const words = await this.#expect('taken');
     const counts = Object.fromEntries(words.map((word) => word.split('='))) as Record<string, string>;
     const [files, contentBytes, storedBytes, sharedBytes, removedCount] = ['files', 'bytes', 'stored', 'shared', 'removed'].map((key) => Number(counts[key]));
     return { files, contentBytes, storedBytes, sharedBytes, removedCount, removed: this.#removed } as Taken;
   }
 
-  /** Writes the image over the data file of that digest; null when nothing new was stored and the data file is dropped. */
-  async write(data: LayerDigest | null): Promise<void> {
-    await this.#say(data === null ? '-' : data.slice('sha256:'.length), 'done');
+  /** Resolves when both files are written. `data`: null when nothing new was stored and the data file is of no use. */
+  async written(): Promise<Written> {
+    const [data, image] = await this.#expect('done');
     await this.#ended;
+    return { data: data === '-' ? null : (`sha256:${data}` as LayerDigest), image: `sha256:${image}` as LayerDigest };
   }
 
   /** Ends it wherever it is; resolves when it is gone. */
   async close(): Promise<void> {
     if (this.#child.exitCode === null && this.#child.signalCode === null) this.#child.kill('SIGKILL');
     await this.#ended;
-  }
-
-  #say(line: string, wanted: string): Promise<string[]> {
-    this.#child.stdin?.write(`${line}\n`);
-    return this.#expect(wanted);
   }
 
   async #expect(wanted: string): Promise<string[]> {

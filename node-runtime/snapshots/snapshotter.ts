@@ -90,9 +90,9 @@ export class Snapshotter {
       await packer.prepare();
       const { taken, frozenMs } = await this.#readAtRest(packer, source);
       const how: PutOptions = { consume: true, volatile: order.purpose === 'fork', signal: source.signal };
-      const stored = taken.storedBytes > 0 ? await this.#store.put(data, how) : null;
-      await packer.write(stored?.digest ?? null);
-      const layer = await this.#store.put(image, how);
+      const written = await packer.written();
+      const stored = written.data && (await this.#store.put(data, { ...how, digest: written.data }));
+      const layer = await this.#store.put(image, { ...how, digest: written.image });
       const storedBytes = layer.sizeBytes + (stored?.sizeBytes ?? 0);
       const facts: SnapshotFacts = { ...taken, removed: [...taken.removed], storedBytes, frozenMs, totalMs: rounded(this.#clock.monotonicMs() - startedMs) };
       if (source.signal.aborted) throw DsecError.of('CANCELLED', `snapshot ${order.snapshotId} of ${sandbox.id} came too late for its deadline`);

@@ -64,6 +64,15 @@ export const layerStoreContract = (adapter: string, open: () => Promise<LayerSto
       expect((await bytesOf(info.digest)).toString()).toBe('consumed');
     });
 
+    test('a digest that its writer knows names the same layer', async () => {
+      const bytes = randomBytes(300_000);
+      const digest = digestOfBytes(bytes);
+      for (const consume of [false, true]) expect(await store.put(await fileOf(bytes), { consume, digest })).toMatchObject({ digest, sizeBytes: 300_000 });
+      expect(await store.verify(digest)).toBe('intact');
+      const gone = AbortSignal.abort();
+      await expect(store.put(await fileOf(randomBytes(10)), { consume: true, digest: digestOfBytes(Buffer.from('x')), signal: gone })).rejects.toThrow();
+    });
+
     test('a repeated put is the same layer with a renewed time', async () => {
       const file = await fileOf(Buffer.from('twice'));
       const first = await store.put(file);

@@ -42,9 +42,9 @@ const pack = async (order: PackOrder) => {
   try {
     await packer.prepare();
     const taken = await packer.take();
-    const data = taken.storedBytes > 0 ? digestOf(order.data) : null;
-    await packer.write(data);
-    return { taken, data, image: digestOf(order.image) };
+    const written = await packer.written();
+    expect(written).toEqual({ data: taken.storedBytes > 0 ? digestOf(order.data) : null, image: digestOf(order.image) });
+    return { taken, ...written };
   } finally {
     await packer.close();
   }

@@ -30,12 +30,13 @@ export const putBlob = async (layout: StoreLayout, file: string, options: PutOpt
 };
 
 /** Takes the file itself. Null when it lies on another file system and has to be copied. */
-const adopt = async (layout: StoreLayout, file: string, { signal, volatile }: PutOptions): Promise<LayerInfo | null> => {
+const adopt = async (layout: StoreLayout, file: string, { signal, volatile, digest: known }: PutOptions): Promise<LayerInfo | null> => {
   const [source, store] = await Promise.all([stat(file), stat(layout.blobs)]);
   if (source.dev !== store.dev) return null;
   const handle = await open(file, 'r');
   try {
-    const digest = await digestOf(handle, file, signal);
+    signal?.throwIfAborted();
+    const digest = known ?? (await digestOf(handle, file, signal));
     await handle.chmod(0o444);
     if (volatile) return await publishVolatile(layout, digest, file);
     await handle.sync();
