@@ -11,7 +11,6 @@ import { EdgeName, ProjectName, type Shard } from '#bus/ids.ts';
 import { EXEC_LIMITS } from '#bus/limits.ts';
 import { SPEC_LIMITS } from '#bus/limits.ts';
 import { ADMISSION_LIMITS } from '#actors/edge/limits.ts';
-import { QUOTA_LIMITS } from '#actors/project/limits.ts';
 import { Labels } from '#bus/sandbox/spec.ts';
 import { LOG_LEVELS } from './log/log.ts';
 import { defaultRunDir } from './run-directory.ts';
@@ -59,8 +58,6 @@ export const Config = z.strictObject({
   leaseMs: z.number().int().min(1_000).max(600_000).default(30_000),
   /** For tests: moves this process's wall clock, as a host without time synchronisation would. */
   clockOffsetMs: z.number().int().min(-3_600_000).max(3_600_000).default(0),
-  /** How far apart the clocks of two hosts may be: quota that a dead placement had borrowed is free this much after its lease. */
-  clockSkewMs: z.number().int().min(0).max(600_000).default(QUOTA_LIMITS.clockSkewMs),
   /** Bus to use instead of an embedded one: comma-separated host:port. */
   servers: z.string().optional(),
   /** Port of the embedded bus on loopback; 0 takes a free one. */

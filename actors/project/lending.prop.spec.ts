@@ -1,7 +1,7 @@
 /** INV-QUOTA over random histories: holders die, commits land late, IAM reads behind and starts anew; nothing is ever overspent. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { EACH, LEASE_MS, Lending, SKEW_MS, TEAM, TOP } from './testing/lending.ts';
+import { EACH, LEASE_MS, Lending, SEEN_LATER_MS, TEAM, TOP } from './testing/lending.ts';
 
 const TOP_LIMIT = 12;
 const TEAM_LIMIT = 8;
@@ -58,7 +58,7 @@ const perform = (world: Lending, { what, who, team, count, nth }: typeof step ex
 const quiesce = (world: Lending): void => {
   for (const request of world.requests) world.land(request);
   for (let round = 0; round < 6; round += 1) {
-    world.now += LEASE_MS + SKEW_MS;
+    world.now += LEASE_MS + SEEN_LATER_MS;
     world.read(world.log.length);
     for (const request of world.requests) world.acknowledge(request);
     for (const holder of world.holders) world.kill(holder);
@@ -104,7 +104,7 @@ test('a commit that lands after its lease was settled counts only if there is ro
     world.draw(dead, TEAM, 4, 4);
     world.create(dead, TEAM, 4);
     world.kill(dead);
-    world.now += LEASE_MS + SKEW_MS;
+    world.now += LEASE_MS + SEEN_LATER_MS;
     for (let i = 0; i < 4; i += 1) world.settle();
     expect(world.isQuiet()).toBe(true);
     if (taken) world.draw(heir, TOP, 1, 1);
@@ -119,6 +119,20 @@ test('a commit that lands after its lease was settled counts only if there is ro
   }
 });
 
+test('what a dead holder had borrowed is lent again as soon as its place has a new life', () => {
+  const world = new Lending(1, 1);
+  const [holder] = world.holders;
+  if (!holder) throw new Error('no holders');
+  world.draw(holder, TEAM, 1, 1);
+  world.kill(holder);
+  world.restart(holder);
+  for (let i = 0; i < 4; i += 1) world.settle();
+  expect(world.isQuiet()).toBe(true);
+  world.draw(holder, TEAM, 1, 1);
+  expect(world.create(holder, TEAM, 1)).toBe(true);
+  expect(world.now).toBe(0);
+});
+
 test('a fence that is not kept is found out: settling without reading the log overspends', () => {
   const world = new Lending(4, 4);
   const [a, b] = world.holders;
@@ -129,7 +143,7 @@ test('a fence that is not kept is found out: settling without reading the log ov
   if (!request) throw new Error('nothing was created');
   world.land(request);
   world.acknowledge(request);
-  world.now += LEASE_MS + SKEW_MS;
+  world.now += LEASE_MS + SEEN_LATER_MS;
   for (let i = 0; i < 3; i += 1) world.settle();
   world.draw(b, TOP, 1, 1); // IAM has not read the log: the fence refuses
   expect(world.committed(TOP)).toBe(4);

@@ -1,8 +1,6 @@
 export const QUOTA_LIMITS = {
   /** How long a lease may be spent from. Long enough that one commit serves thousands of creates; what a dead holder keeps from others. */
   leaseMs: 10_000,
-  /** How far apart the clocks of two services may be; a lease of a holder that died is settled this much after its end. */
-  clockSkewMs: 30_000,
   /** Items of one lease: a second of the fleet's creates. */
   itemsPerLease: 4_096,
   /** More than what is needed now is lent only up to this part of what is free, so that several placements find some. */

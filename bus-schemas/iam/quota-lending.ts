@@ -7,6 +7,25 @@ import { QuotaAmounts, QuotaLeaseId } from '../project/quota.ts';
 import { DurationMs } from '../units.ts';
 
 const v = z.literal(1);
+
+/** `<place>.<life>`: of a place there is one process at a time, and a higher life says that the lower ones are over. */
+export const QuotaHolderName = z
+  .string()
+  .max(100)
+  .regex(/^[a-z0-9-]+\.[1-9][0-9]{0,14}$/, 'a holder of quota looks like <place>.<life>')
+  .brand<'QuotaHolderName'>();
+export type QuotaHolderName = z.infer<typeof QuotaHolderName>;
+export const quotaHolderName = (place: string, life: number): QuotaHolderName => QuotaHolderName.parse(`${place}.${life}`);
+export const parseQuotaHolder = (name: string): { readonly place: string; readonly life: number } | null => {
+  const [place = '', life] = QuotaHolderName.safeParse(name).data?.split('.') ?? [];
+  return life === undefined ? null : { place, life: Number(life) };
+};
+/** Whether `life` is a later one of the place that `holder` names. */
+export const outlives = (life: QuotaHolderName, holder: string): boolean => {
+  const [later, earlier] = [parseQuotaHolder(life), parseQuotaHolder(holder)];
+  return later !== null && earlier !== null && later.place === earlier.place && later.life > earlier.life;
+};
+
 const refusal = z.object({ outcome: z.literal('refused'), error: WireError });
 const later = z.object({ outcome: z.literal('later'), retryAfterMs: DurationMs });
 
@@ -16,7 +35,7 @@ export const LENDING = {
     request: z.strictObject({
       v,
       project: ProjectName,
-      holder: z.string().max(100),
+      holder: QuotaHolderName,
       lease: QuotaLeaseId,
       each: QuotaAmounts,
       count: z.number().int().positive(),
@@ -38,6 +57,8 @@ export const LENDING = {
   },
   /** Nothing will be spent of these any more, and nothing that was spent is undecided. */
   closeQuota: { request: z.strictObject({ v, project: ProjectName, leases: z.array(QuotaLeaseId).max(512) }), response: z.object({}) },
+  /** The lives of this place before `holder` are over: what they had borrowed is settled, without waiting for the ends of their leases. */
+  inheritQuota: { request: z.strictObject({ v, holder: QuotaHolderName }), response: z.object({ leases: z.number().int().nonnegative() }) },
   confirmQuota: {
     request: z.strictObject({ v, project: ProjectName, requestId: RequestId, lease: QuotaLeaseId, at: Positions }),
     response: z.discriminatedUnion('outcome', [z.object({ outcome: z.literal('counted') }), refusal, later]),

@@ -18,6 +18,7 @@ test('nothing acknowledged is lost or doubled, nothing is left over', { timeout:
   expect(report.kills.length).toBeGreaterThanOrEqual(4);
   expect(report.acked).toBeGreaterThan(20);
   expect(report.quotaChanges).toBeGreaterThan(3);
-  const { lost, doubled, orphaned, quotaDrift } = report;
-  expect({ lost, doubled, orphaned, quotaDrift }).toEqual({ lost: [], doubled: [], orphaned: [], quotaDrift: 0 });
+  expect(report.leases).toBeGreaterThan(10);
+  const { lost, doubled, orphaned, quotaDrift, quotaFindings } = report;
+  expect({ lost, doubled, orphaned, quotaDrift, quotaFindings }).toEqual({ lost: [], doubled: [], orphaned: [], quotaDrift: 0, quotaFindings: [] });
 });

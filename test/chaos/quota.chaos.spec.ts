@@ -1,4 +1,5 @@
 /** Quotas while iam and placement are killed again and again: never above, and in the end everything is free again. */
+import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { connect, type DsecClient, type Sandbox } from '#sdk/mod.ts';
@@ -59,6 +60,20 @@ test(`${CREATES} creates at a quota of ${QUOTA}, iam and placement killed ${KILL
     await expect.poll(used, { timeout: SETTLE_MS }).toBe(0);
   }
 });
+
+test('what a killed placement had borrowed and not spent is settled by its next life, before it ends', async () => {
+  const inherited = (): number => (readFileSync(host.logFile, 'utf8').match(/"leases\.inherited"/g) ?? []).length;
+  const before = inherited();
+  for (let n = 0; inherited() === before; n += 1) {
+    await dsec.admin.getProject(); // it runs again
+    await owner.admin.setQuota('forty', { sandboxes: QUOTA });
+    const sandbox = await dsec.runContainer({ image: 'small', memoryLimitMb: 8, key: `borrow-${n}` }, { timeoutMs: 60_000 });
+    killControl(); // more was lent than the one, and it may just have been given back: then again
+    await owner.admin.setQuota('forty', { sandboxes: 2 });
+    const last = await dsec.runContainer({ image: 'small', memoryLimitMb: 8, key: `last-${n}` }, { timeoutMs: 60_000 });
+    await Promise.all([sandbox.delete({ timeoutMs: 60_000 }), last.delete({ timeoutMs: 60_000 })]);
+  }
+}, 300_000);
 
 test('grants and quota changes that were answered are there after each kill', async () => {
   for (let n = 0; n < 6; n += 1) {

@@ -4,6 +4,7 @@
  * Arguments: server, number of lanes, number of shards. Prints `ready`, then a line for each message that it does not send.
  */
 import { connect } from '@nats-io/transport-node';
+import { quotaHolderName } from '#bus/iam/quota-lending.ts';
 import { busConnectionOptions, connectJetStream } from '#adapters/jetstream/mod.ts';
 import { systemClock } from '#actors/ports/clock.ts';
 import type { CommandQueue } from '#actors/ports/command-queue.ts';
@@ -28,6 +29,6 @@ const queue: CommandQueue = {
   lastSequence: () => commandQueue.lastSequence(),
 };
 const log = createLog('placement', 'warn');
-const quota = new QuotaHolder({ connection, clock: systemClock, log, holder: `placement-${process.pid}` });
+const quota = new QuotaHolder({ connection, clock: systemClock, log, holder: quotaHolderName(`placement-${process.pid}`, 1) });
 await new Placement({ connection, eventLog, queue, clock: systemClock, log, quota, laneCount: Number(lanes), shardCount: Number(shards) }).start();
 process.stdout.write('ready\n');

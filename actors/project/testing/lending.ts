@@ -2,6 +2,7 @@
  * A small world of quota: two projects one below the other, several holders that die, one log with commits that land late, and IAM
  * reading it behind. Time and chance come from outside; the decisions are the real ones.
  */
+import { outlives, quotaHolderName } from '#bus/iam/quota-lending.ts';
 import type { EdgeName, ProjectName, RequestId, SandboxId } from '#bus/ids.ts';
 import { isNothing, needOf, plus, type QuotaAmounts, times } from '#bus/project/quota.ts';
 import type { ProjectCommand, ProjectEvent, ProjectState } from '#bus/project/schema.ts';
@@ -20,7 +21,8 @@ export const TOP = 'top' as ProjectName;
 export const TEAM = 'team' as ProjectName;
 export const EACH = needOf(spec);
 export const LEASE_MS = 100;
-export const SKEW_MS = 50;
+/** How much later IAM sees a lease in the books than its holder has asked for it. */
+export const SEEN_LATER_MS = 50;
 
 type Request = {
   readonly id: RequestId;
@@ -31,13 +33,13 @@ type Request = {
   state: 'flying' | 'landed' | 'forwarded' | 'refused' | 'lost';
   live: number;
 };
-type Holder = { book: LeaseBook; alive: boolean };
+type Holder = { readonly place: string; life: number; book: LeaseBook; alive: boolean };
 
 export class Lending {
   now = 0;
   readonly log: StoredCommit[] = [];
   readonly requests: Request[] = [];
-  readonly holders: Holder[] = [0, 1, 2].map(() => ({ book: new LeaseBook(), alive: true }));
+  readonly holders: Holder[] = ['a', 'b', 'c'].map((place) => ({ place, life: 1, book: new LeaseBook(), alive: true }));
   readonly states = new Map<ProjectName, ProjectState>();
   usage = new UsageFold();
   #fences = new Map<string, number>();
@@ -79,7 +81,7 @@ export class Lending {
     if (size.kind !== 'lend') return;
     const id = leaseId(this.#next++);
     const granted = times(EACH, size.count);
-    const lease = { id, project, holder: 'h', granted, expiresAt: (T0 + this.now + LEASE_MS) as TimestampMs };
+    const lease = { id, project, holder: quotaHolderName(holder.place, holder.life), granted, expiresAt: (T0 + this.now + LEASE_MS) as TimestampMs };
     for (const name of chain) if (!this.decide(name, { type: 'OpenLease', lease, usage: this.usageFor(name) })) return;
     if (holder.alive) holder.book.add({ id, project, granted, endsAt: this.now + LEASE_MS }, EACH, this.now);
   }
@@ -146,8 +148,13 @@ export class Lending {
   kill(holder: Holder): void {
     holder.alive = false;
   }
+  /** The next life of the same place has closed what the dead one had borrowed, long before it ends. */
   restart(holder: Holder): void {
-    Object.assign(holder, { book: new LeaseBook(), alive: true });
+    Object.assign(holder, { book: new LeaseBook(), alive: true, life: holder.life + 1 });
+    const name = quotaHolderName(holder.place, holder.life);
+    for (const state of this.states.values())
+      for (const lease of state.leases)
+        if (lease.project === state.name && outlives(name, lease.holder)) this.decide(state.name, { type: 'CloseLease', id: lease.id });
   }
 
   /** IAM reads on; or starts anew from nothing. */
@@ -168,7 +175,7 @@ export class Lending {
           const below = this.stateOf(lease.project);
           if (!below.leases.some(({ id }) => id === lease.id)) this.decide(state.name, { type: 'SettleLease', id: lease.id, fence: below.fence });
         } else if (lease.status === 'open') {
-          if (back.has(lease.id) || this.now >= lease.expiresAt - T0 + SKEW_MS) this.decide(state.name, { type: 'CloseLease', id: lease.id });
+          if (back.has(lease.id) || this.now >= lease.expiresAt - T0 + SEEN_LATER_MS) this.decide(state.name, { type: 'CloseLease', id: lease.id });
         } else if (!this.#fences.has(lease.id)) this.#fences.set(lease.id, this.log.length);
         else this.decide(state.name, { type: 'SettleLease', id: lease.id, fence: { '0': this.#fences.get(lease.id) ?? 0 } });
       }

@@ -22,7 +22,6 @@ export type IamOptions = {
   readonly eventLog: EventLog;
   readonly shards: readonly Shard[];
   readonly clock: Clock;
-  readonly clockSkewMs: number;
   readonly log: Log;
   /** The first project, and the key of its owner where the platform has made one. */
   readonly root: { readonly project: ProjectName; readonly owner: RootCredential | null };

@@ -8,7 +8,7 @@
 import type { NatsConnection } from '@nats-io/transport-node';
 import { encode } from '#bus/envelope.ts';
 import { DsecError, type WireError, wireError } from '#bus/errors.ts';
-import type { LendingRequest, LendingResponse, QuotaRecall } from '#bus/iam/quota-lending.ts';
+import { type LendingRequest, type LendingResponse, outlives, type QuotaRecall } from '#bus/iam/quota-lending.ts';
 import type { ProjectName } from '#bus/ids.ts';
 import type { ProjectState, QuotaLease, Usage } from '#bus/project/schema.ts';
 import { fits, leftOf, type QuotaAmounts, type QuotaKey, type QuotaLeaseId, times } from '#bus/project/quota.ts';
@@ -16,6 +16,7 @@ import { QUOTA_RECALL } from '#bus/subjects.ts';
 import { addMs, type DurationMs } from '#bus/units.ts';
 import type { Clock } from '#actors/ports/clock.ts';
 import { overQuota } from '#actors/project/lease.decider.ts';
+import { LeaseEnds } from '#actors/project/lease-ends.ts';
 import { freeOf, sizeLease, usedOf } from '#actors/project/quota.ts';
 import { QUOTA_LIMITS } from '#actors/project/limits.ts';
 import type { Log } from '../../log/log.ts';
@@ -28,7 +29,6 @@ export type LendingOptions = {
   readonly projects: Projects;
   readonly ledger: Ledger;
   readonly clock: Clock;
-  readonly clockSkewMs: number;
   readonly log: Log;
 };
 
@@ -38,6 +38,7 @@ const later = (retryAfterMs: number) => ({ outcome: 'later' as const, retryAfter
 export class Lending {
   readonly #o: LendingOptions;
   readonly #settling = new Set<string>();
+  readonly #ends = new LeaseEnds(QUOTA_LIMITS.leaseMs);
   readonly #timer: NodeJS.Timeout;
 
   constructor(options: LendingOptions) {
@@ -78,6 +79,13 @@ export class Lending {
     return {};
   }
 
+  inherit({ holder }: LendingRequest<'inheritQuota'>): LendingResponse<'inheritQuota'> {
+    const left = this.#o.projects.directory.all().flatMap(({ name, leases }) => leases.filter((one) => one.project === name && outlives(holder, one.holder)));
+    for (const { project, id } of left) void this.#settle(project, id);
+    if (left.length > 0) this.#o.log.info('leases.inherited', { holder, leases: left.length });
+    return { leases: left.length };
+  }
+
   async confirm({ project, requestId, lease, at }: LendingRequest<'confirmQuota'>): Promise<LendingResponse<'confirmQuota'>> {
     await this.#o.ledger.reach(at);
     if (this.#o.ledger.fold.isAdmitted(requestId)) return { outcome: 'counted' };
@@ -115,14 +123,16 @@ export class Lending {
   }
 
   #sweep(): void {
-    const now = this.#o.clock.now();
-    for (const { name, leases } of this.#o.projects.directory.all())
-      for (const lease of leases) if (this.#isDue(name, lease, now)) void this.#settle(lease.project, lease.id);
+    const projects = this.#o.projects.directory.all();
+    const over = this.#ends.seen(
+      projects.flatMap(({ leases }) => leases.map(({ id }) => id)),
+      this.#o.clock.monotonicMs(),
+    );
+    for (const { name, leases } of projects) for (const lease of leases) if (this.#isDue(name, lease, over)) void this.#settle(lease.project, lease.id);
   }
 
-  #isDue(project: ProjectName, lease: QuotaLease, now: number): boolean {
-    if (lease.project !== project) return !this.#held(lease.project, lease.id);
-    return lease.status === 'closing' || lease.expiresAt + this.#o.clockSkewMs <= now;
+  #isDue(project: ProjectName, { project: payer, id, status }: QuotaLease, over: ReadonlySet<QuotaLeaseId>): boolean {
+    return payer === project ? status === 'closing' || over.has(id) : !this.#held(payer, id);
   }
 
   #held(project: ProjectName, id: QuotaLeaseId): QuotaLease | undefined {

@@ -31,7 +31,6 @@ export const iamRole = (config: Config, ops: RoleOps): Effect.Effect<null, unkno
       eventLog,
       shards,
       clock,
-      clockSkewMs: config.clockSkewMs,
       log,
       root: { project: config.project, owner: rootOwnerOf(config) },
       onChange: (directory) => {

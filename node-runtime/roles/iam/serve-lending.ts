@@ -13,6 +13,7 @@ export const serveLending = (connection: NatsConnection, lending: Lending): { cl
   const handlers: Handlers = {
     drawQuota: (request) => lending.draw(request),
     closeQuota: (request) => lending.closeLeases(request),
+    inheritQuota: async (request) => lending.inherit(request),
     confirmQuota: (request) => lending.confirm(request),
   };
   let inFlight = 0;

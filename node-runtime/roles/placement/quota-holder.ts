@@ -3,10 +3,19 @@
  * back what it does not need. What it promises to whom is in the port (`actors/ports/quota.ts`).
  */
 import { randomBytes } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import { errors, type NatsConnection } from '@nats-io/transport-node';
 import { encode } from '#bus/envelope.ts';
 import { DsecError, toWireError, type WireError } from '#bus/errors.ts';
-import { LENDING, LendingAnswer, type LendingRequest, type LendingResponse, type LendingVerb, QuotaRecall } from '#bus/iam/quota-lending.ts';
+import {
+  LENDING,
+  LendingAnswer,
+  type LendingRequest,
+  type LendingResponse,
+  type LendingVerb,
+  type QuotaHolderName,
+  QuotaRecall,
+} from '#bus/iam/quota-lending.ts';
 import type { ProjectName } from '#bus/ids.ts';
 import type { QuotaAmounts, QuotaLeaseId } from '#bus/project/quota.ts';
 import { shardOfRequest } from '#bus/ids.ts';
@@ -14,10 +23,11 @@ import { iamSubject, QUOTA_RECALL } from '#bus/subjects.ts';
 import type { Clock } from '#actors/ports/clock.ts';
 import type { ConfirmOutcome, Quota, Reservation, ReserveOutcome } from '#actors/ports/quota.ts';
 import { LeaseBook, shapeOf, type Taken } from '#actors/project/lease-book.ts';
+import { QUOTA_LIMITS } from '#actors/project/limits.ts';
 import type { Log } from '../../log/log.ts';
 import { PLACEMENT_LIMITS } from './limits.ts';
 
-export type QuotaHolderOptions = { readonly connection: NatsConnection; readonly clock: Clock; readonly log: Log; readonly holder: string };
+export type QuotaHolderOptions = { readonly connection: NatsConnection; readonly clock: Clock; readonly log: Log; readonly holder: QuotaHolderName };
 
 type Drawn = { readonly outcome: 'lent'; readonly error: WireError | null } | Exclude<LendingResponse<'drawQuota'>, { outcome: 'lent' }>;
 type Demand = { waiting: number; spent: number; since: number; drawing: Promise<Drawn> | undefined };
@@ -76,6 +86,21 @@ export class QuotaHolder implements Quota {
     } catch (thrown) {
       this.#o.log.info('quota.unconfirmed', { project, requestId: id, message: (thrown as Error).message });
       return { outcome: 'later', error: toWireError(thrown) };
+    }
+  }
+
+  /** Has settled what the lives of this place before it had borrowed. Given up when their leases must be over anyway. Never rejects. */
+  async inherit(): Promise<void> {
+    const { clock, log, holder } = this.#o;
+    for (const until = clock.monotonicMs() + QUOTA_LIMITS.leaseMs; clock.monotonicMs() < until && !this.#o.connection.isClosed(); ) {
+      try {
+        const { leases } = await this.#ask('inheritQuota', { v: 1, holder });
+        log.info('quota.inherited', { holder, leases });
+        return;
+      } catch (thrown) {
+        log.info('quota.not_inherited', { holder, message: (thrown as Error).message });
+        await delay(PLACEMENT_LIMITS.quotaRetryMs);
+      }
     }
   }
 

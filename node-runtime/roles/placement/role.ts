@@ -1,5 +1,4 @@
 /** Placement as a process has it: quota in hand, lanes, lost Edges' sandboxes, and the forgetting of requests. */
-import { randomBytes } from 'node:crypto';
 import { Effect, type Scope } from 'effect';
 import type { RequestState } from '#bus/request/schema.ts';
 import { clockWithOffset } from '#actors/ports/clock.ts';
@@ -10,16 +9,22 @@ import { openBus } from '../open-bus.ts';
 import { acquire, step } from '../scope.ts';
 import { LostEdges } from './lost-edges.ts';
 import { Placement } from './placement.ts';
+import { takeHolderName } from './holder-name.ts';
 import { QuotaHolder } from './quota-holder.ts';
 
 export const placementRole = (config: Config, ops: RoleOps): Effect.Effect<null, unknown, Scope.Scope> =>
   Effect.gen(function* () {
     const { log } = ops;
     const { connection, jetStream } = yield* openBus(config, 'placement', ops);
+    const holder = yield* acquire(
+      () => takeHolderName(config.runDir),
+      (taken) => taken.release(),
+    );
     const quota = yield* acquire(
-      () => new QuotaHolder({ connection, clock: clockWithOffset(config.clockOffsetMs), log, holder: `placement-${randomBytes(6).toString('hex')}` }),
+      () => new QuotaHolder({ connection, clock: clockWithOffset(config.clockOffsetMs), log, holder: holder.name }),
       (q) => q.close(),
     );
+    if (holder.hadLives) void quota.inherit();
     const counts = { laneCount: config.laneCount, shardCount: config.shardCount };
     const role = yield* acquire(
       () =>

@@ -89,7 +89,7 @@ const program = (o: PlatformOptions, progress: (message: string) => void, ending
         }),
       (b) => b.stop(),
     );
-    const settings = { ...config, clockSkewMs: 0, servers: bus.servers.join(',') };
+    const settings = { ...config, servers: bus.servers.join(',') };
     const configFile = yield* step(async () => writeSettings(join(config.runDir, 'roles.json'), settings));
     const edgeFile = yield* step(async () => writeSettings(join(config.runDir, 'edge.json'), { ...settings, opsListen: portAfter(config.opsListen) }));
     const stderr = yield* acquire(

@@ -2,7 +2,8 @@
  * Compares what a client was told with what the cluster holds: its log, its kernels, its books. Run when the killing is over.
  *
  * lost: acknowledged, and not so. doubled: done twice. orphaned: lives, and nobody was told of it; or the kernel has it, and the
- * log does not. quotaDrift: what nodes and projects count as used when everything has ended.
+ * log does not. quotaDrift: where the quota's books, kept a second time from the log, differ from what the platform says, overspending
+ * included; and what nodes count as used when everything has ended.
  */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,7 +17,7 @@ import { cgroupNameOf, shardsOf } from '#runtime/config.ts';
 import type { DsecClient } from '#sdk/mod.ts';
 import { checkLines, type Load } from './load.ts';
 import { asOperator } from './operator.ts';
-import { quotaDriftOf } from './quota.ts';
+import { auditQuota, auditQuotaAtTheEnd } from './quota.ts';
 
 export type Verdict = {
   readonly acked: number;
@@ -24,6 +25,9 @@ export type Verdict = {
   readonly doubled: readonly string[];
   readonly orphaned: readonly string[];
   readonly quotaDrift: number;
+  readonly quotaFindings: readonly string[];
+  /** Leases that the audit has looked at. */
+  readonly leases: number;
 };
 
 /** How long kernels and books may take to follow the last stop. */
@@ -43,14 +47,20 @@ export const audit = async (cluster: Cluster, dsec: DsecClient, load: Load): Pro
   }
   const known = new Set<string>(load.kept.map(({ sandbox }) => sandbox.id));
   const strangers = [...before.values()].filter(({ id, status }) => !known.has(id) && !ENDED_STATUSES.has(status));
+  const whileLiving = await auditQuota(cluster, dsec);
   await Promise.all(living.map(({ sandbox }) => sandbox.stop({ timeoutMs: SETTLE_MS }).catch(() => undefined)));
   const settled = await settle(cluster);
+  const inTheEnd = await auditQuotaAtTheEnd(cluster, dsec);
+  // Overspending is found both times.
+  const quotaFindings = [...new Set([...whileLiving.findings, ...inTheEnd.findings])];
   return {
     acked: load.acked,
     lost,
     doubled: [...load.doubled, ...twins(before)],
     orphaned: [...strangers.map(({ id, status }) => `${id}: ${status}, nobody was told`), ...settled.inKernel],
-    quotaDrift: settled.used + (await quotaDriftOf(cluster, dsec)),
+    quotaDrift: settled.used + Math.max(whileLiving.drift, inTheEnd.drift),
+    quotaFindings,
+    leases: inTheEnd.leases,
   };
 };
 
