@@ -5,6 +5,7 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { bundle, entryPoints, ROOT } from './bundle.mjs';
+import { watchForLeaks } from './leaks.mjs';
 
 const PREFIX = 'bench/';
 const sources = Object.fromEntries(
@@ -24,9 +25,11 @@ if (!name || !sources[name]) {
   process.exitCode = name ? 2 : 0;
 } else {
   await bundle(`${PREFIX}${name}`, sources[name]);
+  const leaks = watchForLeaks();
   const child = spawn(process.execPath, ['--enable-source-maps', join(ROOT, 'build', `${PREFIX}${name}.mjs`), ...rest], { stdio: 'inherit' });
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal));
-  child.on('exit', (code, signal) => {
+  child.on('exit', async (code, signal) => {
     process.exitCode = code ?? (signal ? 1 : 0);
+    for (const line of await leaks()) process.stderr.write(`left behind: ${line}\n`);
   });
 }

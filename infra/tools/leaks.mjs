@@ -4,15 +4,15 @@
  * Only what this run made counts, whoever else works on this machine. A process is ours when it carries the run's mark in its
  * environment. Temporary files lie in a directory of the run's own, so mounts and loop devices are ours when they lie there. A control
  * group or a named network namespace counts when it is new, carries the platform's name, and no living process of others names it.
- * `npm test` fails on a leak (`check.mjs`); a run of single files only prints it (the default export, vitest's global set-up).
+ * A run that is killed does not get to look; then `undertaker.mjs` cleans up. `npm test` fails on a leak (`check.mjs`); a run of single files only prints it (the default export, vitest's global set-up).
  */
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, rmdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { hire, MARK } from './undertaker.mjs';
 
-export const MARK = 'DSEC_TEST_RUN';
 /** The kernel tears namespaces and control groups down in its own time. */
 const SETTLE_MS = 5_000;
 const CGROUP_DEPTH = 3;
@@ -29,6 +29,7 @@ export const watchForLeaks = ({ settleMs = SETTLE_MS } = {}) => {
   process.env['TMPDIR'] = directory;
   const run = { mark: process.env[MARK], directory };
   const before = new Set(thingsOf(run));
+  const dismissUndertaker = hire(run);
   return async () => {
     const until = performance.now() + settleMs;
     for (;;) {
@@ -37,6 +38,7 @@ export const watchForLeaks = ({ settleMs = SETTLE_MS } = {}) => {
         await delay(100);
         continue;
       }
+      dismissUndertaker();
       attempt(() => rmdirSync(directory)); // keeps what was left behind
       return left;
     }
