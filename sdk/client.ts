@@ -16,7 +16,9 @@ import { Session } from './session.ts';
 import { listSnapshots } from './snapshot.ts';
 import { type JobOptions, Jobs } from './trainer/jobs.ts';
 import { type AttachOptions, Trainer } from './trainer/trainer.ts';
+import { systemClock } from './transport/clock.ts';
 import { connectBus } from './transport/nats-bus.ts';
+import type { WaitListener } from './transport/waits.ts';
 import { type SandboxChange, type WatchOptions, watchSandboxes } from './watch.ts';
 
 export type ConnectOptions = ContextOptions & {
@@ -24,6 +26,11 @@ export type ConnectOptions = ContextOptions & {
   readonly timeoutMs?: number | undefined;
   /** Shown in the bus's own list of clients. */
   readonly name?: string | undefined;
+  /**
+   * Told within seconds, and every ten seconds, that calls wait for a sandbox or an apiserver that does not answer, and when that is over. The calls
+   * themselves go on: an Edge that restarts answers them, and each is done once. They fail after a minute, or when their `signal` aborts.
+   */
+  readonly onWait?: WaitListener | undefined;
 };
 /** What the new sandbox does not take over from the lost one. */
 export type RecoverOptions = Partial<Omit<RunOptions, 'image' | 'backend' | 'workspaces' | 'toolkits'>> & WaitOptions;
@@ -40,7 +47,7 @@ export const connect = async (options: ConnectOptions = {}): Promise<DsecClient>
   const context = resolveContext(options);
   const timeoutMs = options.timeoutMs ?? SDK_LIMITS.connectTimeoutMs;
   const bus = await connectBus(context, { name: options.name ?? 'dsec-sdk', timeoutMs });
-  const session = new Session(bus, context.project);
+  const session = new Session(bus, context.project, systemClock, options.onWait);
   session.makeGroup = (options, wait) => runMany(session, options, wait);
   try {
     await session.shardCount({ giveUpAfterMs: timeoutMs });

@@ -22,6 +22,9 @@ export const SDK_LIMITS = {
   callTimeoutMs: 30_000,
   /** How long the owner of a sandbox may stay silent before a data-plane call gives up: an Edge restart takes seconds. */
   outageMs: 60_000,
+  /** A caller who asked for it hears so soon, and then so often, that a call of his waits for somebody who does not answer. */
+  waitNoticeFirstMs: 2_000,
+  waitNoticeEveryMs: 10_000,
   /** Who has no answer from a sandbox for this long asks whether it was lost with its Edge. */
   lossAskMs: 2_000,
   retryFirstMs: 20,

@@ -11,6 +11,7 @@ export type { RunOptions, WaitOptions } from './run-options.ts';
 export type { GroupOptions } from './create/run.ts';
 export { Group, type GroupItem, type GroupProgress } from './group.ts';
 export type { Chosen, ManyOptions, ManyResult } from './many.ts';
+export type { WaitListener, WaitNotice } from './transport/waits.ts';
 export { Sandbox, type ShellOptions } from './sandbox.ts';
 export type { ForkOptions } from './fork.ts';
 export type { Snapshot, SnapshotOptions } from './snapshot.ts';

@@ -12,6 +12,7 @@ import { type Clock, systemClock } from './transport/clock.ts';
 import { Feed } from './transport/feed.ts';
 import { Losses } from './transport/losses.ts';
 import { OpClient } from './transport/op-client.ts';
+import { type WaitListener, Waits } from './transport/waits.ts';
 
 /** Of round-trip times, as TCP does it. */
 const SMOOTHING = 1 / 8;
@@ -33,13 +34,14 @@ export class Session {
   readonly #seen = new Map<Shard, number>();
   #shards: readonly Shard[] | undefined;
 
-  constructor(bus: Bus, project: ProjectName, clock: Clock = systemClock) {
+  constructor(bus: Bus, project: ProjectName, clock: Clock = systemClock, onWait?: WaitListener) {
+    const waits = onWait && new Waits(clock, onWait);
     this.bus = bus;
     this.project = project;
     this.clock = clock;
-    this.api = new ApiClient(bus, clock, project);
+    this.api = new ApiClient(bus, clock, project, waits);
     this.losses = new Losses(bus, clock, this.api);
-    this.ops = new OpClient(bus, clock, project, this.losses);
+    this.ops = new OpClient(bus, clock, project, this.losses, waits);
     this.feed = new Feed(bus);
   }
 

@@ -154,13 +154,15 @@ const EXEC_OPS = {
   list: { request: z.strictObject({ v }), response: z.object({ execs: z.array(ExecView) }) },
   /**
    * Sends a signal by name without `SIG`. `tree`: to every process that the command started, `setsid` children too (KILL only);
-   * with `sinceInput` only to those that were started after its newest input, and not to the first one.
+   * with `sinceInput` only to those that were started after its newest input, and not to the first one. `abandon`, with KILL and
+   * `tree`: a start of this id that is still on its way is refused for a while, so that nothing runs for a caller who has left.
    */
   signal: {
     request: ref.extend({
       signal: SignalName,
       tree: z.boolean().default(false),
       sinceInput: z.boolean().default(false),
+      abandon: z.boolean().optional(),
     }),
     response: z.object({ delivered: z.boolean() }),
   },

@@ -16,6 +16,7 @@ import type { SandboxSpec } from '#bus/sandbox/spec.ts';
 import type { CommandRecords } from '#actors/ports/command-records.ts';
 import type { Clock } from '#actors/ports/clock.ts';
 import type { Exit, Progress } from '../aether/wire.ts';
+import { Abandoned } from './abandoned.ts';
 import { Channel, closedError } from './channel.ts';
 import type { Command } from './command.ts';
 import type { Death } from './journal.ts';
@@ -71,6 +72,7 @@ export class Chronus {
   readonly #starter: Starter;
   readonly #credits: Credits;
   readonly #retention: Retention;
+  readonly #abandoned = new Abandoned();
   readonly #recorder: Recorder | undefined;
   readonly #replay: Replay | undefined;
   #closed = false;
@@ -167,7 +169,9 @@ export class Chronus {
       return { data: { execs: this.#table.list() }, body: [] };
     },
     signal: async (request) => {
+      if (request.abandon) this.#abandoned.add(request.execId, this.#o.clock.monotonicMs());
       const command = await this.#known(request.execId);
+      await command.starting; // or it would reach nothing yet
       this.#o.onActivity();
       return { data: { delivered: await sendSignal(this.#channel, command, request) }, body: [] };
     },
@@ -201,6 +205,8 @@ export class Chronus {
     if (known && known.accepted.bodyHash !== bodyHash) {
       throw DsecError.of('KEY_CONFLICT', `key '${request.key}' already names another command of this sandbox; choose a new key`, { details: { execId } });
     }
+    if (!known && this.#abandoned.has(execId, this.#o.clock.monotonicMs()))
+      throw DsecError.of('CANCELLED', `command ${execId} was killed by its caller before it was started; choose a new key`, { outcome: 'not_applied' });
     if (!known && !channelOpen) throw DsecError.of('SANDBOX_ENDED', 'the sandbox has ended; create a new one');
     this.#o.onActivity();
     if (!known) {

@@ -11,6 +11,9 @@ export const CHRONUS_LIMITS = {
   /** Commands journalled before the oldest ended ones are forgotten, and how many are then kept: forgetting is rare and in bulk. */
   journalEntries: EXEC_LIMITS.journalEntries,
   journalEntriesKept: Math.floor(EXEC_LIMITS.journalEntries * 0.8),
+  /** Starts whose caller has left before they came, and how long they are refused: what the SDK repeats a start for (a minute). */
+  abandonedCommands: 1_024,
+  abandonedMs: 60_000,
   /** Readers with credit on one stream. */
   readersPerStream: 16,
   /** A window is moved when its readers have passed this part of it, or have everything. */

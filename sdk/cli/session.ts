@@ -4,6 +4,7 @@
 import { type Command, Option } from 'commander';
 import { DsecError, ERRORS, toWireError } from '#bus/errors.ts';
 import { type DsecClient, connect } from '../client.ts';
+import type { WaitNotice } from '../transport/waits.ts';
 import { DEFAULT_CONTEXT_FILE } from '../context.ts';
 import { OutputClosed, complain } from './output.ts';
 
@@ -23,13 +24,23 @@ export const withCommonOptions = (command: Command): Command =>
 export const act = async (flags: CommonFlags, work: (dsec: DsecClient) => Promise<number | undefined>): Promise<void> => {
   for (const output of [process.stdout, process.stderr]) output.on('error', ignoreHere);
   try {
-    await using dsec = await connect({ contextFile: flags.context, project: flags.project, name: 'dsec-cli' });
+    await using dsec = await connect({ contextFile: flags.context, project: flags.project, name: 'dsec-cli', onWait: sayWait });
     process.exitCode = (await work(dsec)) ?? 0;
   } catch (thrown) {
     process.exitCode = await report(thrown);
   } finally {
     for (const output of [process.stdout, process.stderr]) output.off('error', ignoreHere);
   }
+};
+
+/** Who looks at a terminal that stands still learns why, and that it goes on by itself. */
+const sayWait = ({ state, on, error, waitedMs, givesUpInMs }: WaitNotice): void => {
+  const seconds = (ms: number): number => Math.round(ms / 1_000);
+  const text =
+    state === 'waiting'
+      ? `waiting for ${on} for ${seconds(waitedMs)} s: ${error.code}: ${error.message}; asked again for ${seconds(givesUpInMs)} s more`
+      : `${on} answers again, after ${seconds(waitedMs)} s`;
+  void complain(text).catch(() => {});
 };
 
 /** `write` reports it to whoever wrote. */

@@ -2,7 +2,7 @@
  * A command in a sandbox as if it ran here: its output as it comes, our input, Ctrl-C, and its exit code as ours.
  */
 import { DsecError, ERRORS } from '#bus/errors.ts';
-import type { Command } from '../exec/command.ts';
+import { type Command, killWithin } from '../exec/command.ts';
 import type { ExecEnd } from '../exec/exec-result.ts';
 import { OutputClosed, complain, write } from './output.ts';
 
@@ -17,7 +17,7 @@ export const streamCommand = async (command: Command, options: { readonly intera
     const [end] = await Promise.race([Promise.all([command.wait(), ...copies]), interrupts.abandoned]);
     return await exitCodeOf(end);
   } catch (thrown) {
-    if (thrown instanceof OutputClosed) await command.kill().catch(() => {}); // it may have ended by itself meanwhile
+    if (thrown instanceof OutputClosed) await killWithin(command); // it may have ended by itself meanwhile
     throw thrown;
   } finally {
     input?.stop();
@@ -88,8 +88,10 @@ class Interrupts {
   }
 
   async #leave(why: string): Promise<void> {
-    await this.#command.kill().catch(() => {});
-    this.#abandon(DsecError.of('CANCELLED', `command ${this.#command.execId} was killed after ${why}`));
+    const { execId, sandboxId } = this.#command;
+    const killed = await killWithin(this.#command);
+    const text = killed ? `was killed after ${why}` : `is left after ${why}: nobody says whether it was killed; dsec kill ${sandboxId} ${execId} does it later`;
+    this.#abandon(DsecError.of('CANCELLED', `command ${execId} ${text}`));
   }
 }
 

@@ -6,6 +6,7 @@ import { spawnSync } from 'node:child_process';
 import { DsecError } from '#bus/errors.ts';
 import type { TerminalSize } from '#bus/op/schema.ts';
 import type { Command } from '../exec/command.ts';
+import { SDK_LIMITS } from '../limits.ts';
 import { DetachFilter } from './detach-keys.ts';
 import { CLI_LIMITS } from './limits.ts';
 import { complain, write } from './output.ts';
@@ -159,7 +160,7 @@ class Departures {
     this.left = new Promise((resolve) => {
       for (const [signal, number] of Object.entries(DEPARTURES) as [keyof typeof DEPARTURES, number][]) {
         const listener = (): void => {
-          const told = command.signal('HUP').catch(() => false); // it may have ended by itself meanwhile
+          const told = command.signal('HUP', { giveUpAfterMs: SDK_LIMITS.attemptTimeoutMs }).catch(() => false); // it may have ended by itself meanwhile
           void told.then(() => resolve(SIGNAL_EXIT_BASE + number));
         };
         this.#listeners.set(signal, listener);

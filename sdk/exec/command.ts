@@ -14,6 +14,8 @@ import { OutputReader } from './output-reader.ts';
 import { StdinWriter } from './stdin-writer.ts';
 
 type Answer = OpResult<'exec'> | OpResult<'wait'>;
+/** How long an Edge that does not answer is asked again; a minute when absent. */
+export type Patience = { readonly giveUpAfterMs?: number | undefined };
 
 export class Command {
   readonly sandboxId: SandboxId;
@@ -59,8 +61,9 @@ export class Command {
   }
 
   /** True when the signal reached the command. Repeated only when it certainly was not delivered. */
-  async signal(signal: SignalName): Promise<boolean> {
-    return (await this.#session.ops.call(this.sandboxId, 'signal', { execId: this.execId, signal }, { idempotent: signal === 'KILL' })).data.delivered;
+  async signal(signal: SignalName, options: Patience = {}): Promise<boolean> {
+    const call = { ...options, idempotent: signal === 'KILL' };
+    return (await this.#session.ops.call(this.sandboxId, 'signal', { execId: this.execId, signal }, call)).data.delivered;
   }
 
   /** Kills what the command has started since its newest input, but not the command itself. True when there was something. */
@@ -70,28 +73,39 @@ export class Command {
   }
 
   /** Kills everything that the command started, processes in sessions of their own too. */
-  async kill(): Promise<boolean> {
-    return (await this.#session.ops.call(this.sandboxId, 'signal', { execId: this.execId, signal: 'KILL', tree: true })).data.delivered;
+  async kill({
+    abandon,
+    ...patience
+  }: Patience & { /** A start of it that is still on its way is refused. */ readonly abandon?: boolean } = {}): Promise<boolean> {
+    const request = { execId: this.execId, signal: 'KILL', tree: true, ...(abandon ? { abandon } : {}) } as const;
+    return (await this.#session.ops.call(this.sandboxId, 'signal', request, patience)).data.delivered;
   }
 }
 
-/** Starts it and returns as soon as it runs. */
+/** Starts it and returns as soon as it runs. Aborting kills it. */
 export const startCommand = async (session: Session, sandboxId: SandboxId, order: CommandOrder): Promise<Command> => {
-  await sendExec(session, sandboxId, order, 0);
-  return new Command(session, sandboxId, execIdFor(sandboxId, order.key), order);
+  const command = new Command(session, sandboxId, execIdFor(sandboxId, order.key), order);
+  await killedOnAbort(command, order, () => sendExec(session, sandboxId, order, 0));
+  return command;
 };
 
 /** Runs it to its end. Aborting kills it. */
 export const runCommand = async (session: Session, sandboxId: SandboxId, order: CommandOrder): Promise<ExecResult> => {
   const command = new Command(session, sandboxId, execIdFor(sandboxId, order.key), order);
-  try {
+  return killedOnAbort(command, order, async () => {
     const first = await sendExec(session, sandboxId, order, order.feed ? 0 : longPollMs(0));
     const ended = untilEnded(session, sandboxId, command.execId, first, order.signal);
-    return await collect(command, await (order.feed ? whileFeeding(session, command, order.feed, ended, order.signal) : ended));
+    return collect(command, await (order.feed ? whileFeeding(session, command, order.feed, ended, order.signal) : ended));
+  });
+};
+
+const killedOnAbort = async <T>(command: Command, order: CommandOrder, work: () => Promise<T>): Promise<T> => {
+  try {
+    return await work();
   } catch (thrown) {
     if (!(thrown instanceof DsecError) || thrown.code !== 'CANCELLED' || !order.signal?.aborted) throw thrown;
-    const details = { sandboxId, execId: command.execId, key: order.key };
-    const killed = await killAfterAbort(session, command);
+    const details = { sandboxId: command.sandboxId, execId: command.execId, key: order.key };
+    const killed = await killWithin(command);
     throw DsecError.of('CANCELLED', `command ${command.execId} was aborted by its caller${killed ? ' and killed' : '; whether it was killed is unknown'}`, {
       cause: thrown,
       details,
@@ -158,10 +172,9 @@ const whileFeeding = async <T>(session: Session, command: Command, bytes: Uint8A
 };
 const isClosedStdin = (thrown: unknown): boolean => thrown instanceof DsecError && thrown.code === 'STDIN_CLOSED';
 
-const killAfterAbort = async (session: Session, command: Command): Promise<boolean> => {
-  const request = { execId: command.execId, signal: 'KILL', tree: true } as const;
-  return session.ops.call(command.sandboxId, 'signal', request, { giveUpAfterMs: SDK_LIMITS.attemptTimeoutMs }).then(
+/** For who is about to leave: whether the command is certainly dead, known after a moment in any case. */
+export const killWithin = (command: Command, giveUpAfterMs: number = SDK_LIMITS.attemptTimeoutMs): Promise<boolean> =>
+  command.kill({ giveUpAfterMs, abandon: true }).then(
     () => true,
     () => false,
   );
-};

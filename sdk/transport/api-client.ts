@@ -9,6 +9,7 @@ import type { Bus } from './bus.ts';
 import type { Clock } from './clock.ts';
 import { callWithRetry } from './retry.ts';
 import { traced } from './tracing.ts';
+import type { Waits } from './waits.ts';
 
 export type CallOptions = { readonly giveUpAfterMs?: number | undefined; readonly signal?: AbortSignal | undefined };
 
@@ -34,8 +35,10 @@ export class ApiClient {
   readonly #bus: Bus;
   readonly #clock: Clock;
   readonly #project: ProjectName;
+  readonly #waits: Waits | undefined;
 
-  constructor(bus: Bus, clock: Clock, project: ProjectName) {
+  constructor(bus: Bus, clock: Clock, project: ProjectName, waits?: Waits) {
+    this.#waits = waits;
     this.#bus = bus;
     this.#clock = clock;
     this.#project = project;
@@ -53,6 +56,7 @@ export class ApiClient {
       giveUpAfterMs: options.giveUpAfterMs ?? SDK_LIMITS.callTimeoutMs,
       idempotent: true,
       signal: options.signal,
+      wait: this.#waits?.begin('apiserver'),
     } as const;
     const subject = apiSubject(this.#project, verb);
     return traced(`sdk.${verb}`, { 'dsec.project': this.#project }, (headers) =>

@@ -11,6 +11,7 @@ import type { Clock } from './clock.ts';
 import type { Losses } from './losses.ts';
 import { callWithRetry } from './retry.ts';
 import { traced } from './tracing.ts';
+import type { Waits } from './waits.ts';
 
 export type OpCallOptions = {
   readonly body?: Uint8Array;
@@ -30,9 +31,11 @@ export class OpClient {
   readonly #clock: Clock;
   readonly #project: ProjectName;
   readonly #losses: Losses;
+  readonly #waits: Waits | undefined;
 
-  constructor(bus: Bus, clock: Clock, project: ProjectName, losses: Losses) {
+  constructor(bus: Bus, clock: Clock, project: ProjectName, losses: Losses, waits?: Waits) {
     this.#losses = losses;
+    this.#waits = waits;
     this.#bus = bus;
     this.#clock = clock;
     this.#project = project;
@@ -55,7 +58,7 @@ export class OpClient {
     const subject = opSubject(this.#project, id, op);
     return traced(`sdk.${op}`, { 'dsec.project': this.#project, 'dsec.sandbox': id }, (headers) =>
       this.#losses.guard(id, (beforeRepeat) =>
-        callWithRetry(this.#clock, { ...policy, beforeRepeat }, async (timeoutMs) =>
+        callWithRetry(this.#clock, { ...policy, beforeRepeat, wait: this.#waits?.begin(id) }, async (timeoutMs) =>
           readAnswer(op, await this.#bus.request(subject, frame, timeoutMs, headers)),
         ),
       ),

@@ -8,6 +8,7 @@ import { DsecError, type ErrorCode } from '#bus/errors.ts';
 import { SDK_LIMITS } from '../limits.ts';
 import { BusFailure } from './bus.ts';
 import { type Clock, abortable } from './clock.ts';
+import type { Wait } from './waits.ts';
 
 export type CallPolicy = {
   /** For messages: `create`, `exec in sb-…`. */
@@ -20,6 +21,8 @@ export type CallPolicy = {
   readonly signal?: AbortSignal | undefined;
   /** Called before an attempt is repeated; what it throws ends the call. */
   readonly beforeRepeat?: () => Promise<void>;
+  /** Hears of every attempt that is going to be repeated, and how the call ended after the first of them. */
+  readonly wait?: Wait | undefined;
 };
 
 /** States of the platform that pass by themselves within seconds. */
@@ -53,6 +56,7 @@ export const translate = (thrown: unknown, policy: Pick<CallPolicy, 'what' | 'un
   if (!(thrown instanceof BusFailure))
     return DsecError.of('INTERNAL', `${policy.what}: ${thrown instanceof Error ? thrown.message : String(thrown)}`, { cause: thrown });
   const { what, unavailable } = policy;
+  const silent = unavailable === 'API_UNAVAILABLE' ? 'the apiserver' : "the sandbox's Edge";
   switch (thrown.kind) {
     case 'no_responders': {
       const who =
@@ -62,7 +66,7 @@ export const translate = (thrown: unknown, policy: Pick<CallPolicy, 'what' | 'un
       return DsecError.of(unavailable, `${what}: ${who}`, { outcome: 'not_applied', cause: thrown });
     }
     case 'timeout':
-      return DsecError.of('DEADLINE_EXCEEDED', `${what}: no answer in time; repeat with the same key`, { retry: 'same', cause: thrown });
+      return DsecError.of('DEADLINE_EXCEEDED', `${what}: no answer in time from ${silent}; repeat with the same key`, { retry: 'same', cause: thrown });
     case 'disconnected':
       return DsecError.of('BUS_UNAVAILABLE', `${what}: the connection to the bus is down; it is being reopened`, { cause: thrown });
     case 'forbidden':
@@ -79,20 +83,29 @@ export const callWithRetry = async <T>(clock: Clock, policy: CallPolicy, attempt
   const giveUpAt = clock.now() + policy.giveUpAfterMs;
   let maybeApplied = false;
   let timeouts = 0;
-  for (let n = 0; ; n += 1) {
-    const patienceMs = policy.attemptTimeoutMs * 2 ** Math.min(timeouts, 2);
-    try {
-      return await abortable(attempt(Math.max(1, Math.min(patienceMs, giveUpAt - clock.now()))), policy.signal);
-    } catch (thrown) {
-      const error = translate(thrown, policy);
-      if (thrown instanceof BusFailure && thrown.kind === 'timeout') timeouts += 1;
-      maybeApplied ||= error.outcome === 'unknown';
-      const delayMs = pauseMs(error, n, clock.random());
-      const repeat = mayRepeat(error, policy.idempotent, thrown instanceof DsecError) && clock.now() + delayMs < giveUpAt;
-      if (!repeat) throw maybeApplied && error.outcome === 'not_applied' && passes(error) ? withOutcomeUnknown(error) : error;
-      await policy.beforeRepeat?.();
-      await clock.sleep(delayMs, policy.signal);
+  let answered = false;
+  try {
+    for (let n = 0; ; n += 1) {
+      const patienceMs = policy.attemptTimeoutMs * 2 ** Math.min(timeouts, 2);
+      try {
+        const answer = await abortable(attempt(Math.max(1, Math.min(patienceMs, giveUpAt - clock.now()))), policy.signal);
+        answered = true;
+        return answer;
+      } catch (thrown) {
+        const error = translate(thrown, policy);
+        answered = thrown instanceof DsecError && !passes(thrown);
+        if (thrown instanceof BusFailure && thrown.kind === 'timeout') timeouts += 1;
+        maybeApplied ||= error.outcome === 'unknown';
+        const delayMs = pauseMs(error, n, clock.random());
+        const repeat = mayRepeat(error, policy.idempotent, thrown instanceof DsecError) && clock.now() + delayMs < giveUpAt;
+        if (!repeat) throw maybeApplied && error.outcome === 'not_applied' && passes(error) ? withOutcomeUnknown(error) : error;
+        policy.wait?.failed(error, giveUpAt);
+        await policy.beforeRepeat?.();
+        await clock.sleep(delayMs, policy.signal);
+      }
     }
+  } finally {
+    policy.wait?.ended(answered);
   }
 };
 

@@ -3,8 +3,9 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type ClientKey, execIdFor } from '#bus/ids.ts';
 import { startAether } from './aether-stand.ts';
-import { ChronusUnderTest } from './chronus-under-test.ts';
+import { ChronusUnderTest, SANDBOX_ID } from './chronus-under-test.ts';
 import { LauncherStand } from './launcher-stand.ts';
 
 const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
@@ -51,6 +52,14 @@ describe.each<[string, () => Promise<World>]>([
   afterAll(async () => {
     box.chronus.close();
     await world.stop();
+  });
+
+  test('a start that comes after its caller has left runs nothing', async () => {
+    const key = 'left-before-it-came' as ClientKey;
+    const execId = execIdFor(SANDBOX_ID, key);
+    await expect(box.call('signal', { execId, signal: 'KILL', tree: true, abandon: true })).rejects.toMatchObject({ code: 'EXEC_NOT_FOUND' });
+    await expect(box.exec(['sleep', '98713'], { key })).rejects.toMatchObject({ code: 'CANCELLED', outcome: 'not_applied' });
+    expect(await count('sleep 98713')).toBe(0);
   });
 
   /** How many processes of the sandbox have exactly this command line. */

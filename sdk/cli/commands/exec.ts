@@ -4,6 +4,7 @@ import { DsecError } from '#bus/errors.ts';
 import type { DsecClient } from '../../client.ts';
 import type { OutputReader } from '../../exec/output-reader.ts';
 import { DEFAULT_DETACH_KEYS, parseDetachKeys } from '../detach-keys.ts';
+import { abortedByInterrupt } from '../interrupt.ts';
 import { printJson, printLine, printTable, span, write } from '../output.ts';
 import { collect, millisecondsOf, pairsOf, wordsOf } from '../parse.ts';
 import { type CommonFlags, act, withCommonOptions } from '../session.ts';
@@ -68,10 +69,11 @@ const exec = async (dsec: DsecClient, id: string, words: readonly string[], flag
   const env = { ...(flags.tty ? terminalEnv() : {}), ...pairsOf('env', flags.env) };
   const terminal = flags.tty ? terminalSize() : undefined;
   const options = { env, terminal, cwd: flags.cwd, user: flags.user, key: flags.key, timeoutMs: millisecondsOf('timeout', flags.timeout) };
-  if (flags.json && !flags.detach) return printResult(id, await dsec.sandbox(id).exec(words, options));
+  if (flags.json && !flags.detach) return printResult(id, await abortedByInterrupt((signal) => dsec.sandbox(id).exec(words, { ...options, signal })));
   // somebody may come back to a terminal at any time, so that one is open even when it is left alone
   const stdin = flags.interactive || (flags.tty && flags.detach) ? ('open' as const) : undefined;
-  const command = await dsec.sandbox(id).start(words, { ...options, stdin, onFull: flags.tty ? 'roll' : undefined });
+  const onFull = flags.tty ? 'roll' : undefined;
+  const command = await abortedByInterrupt((signal) => dsec.sandbox(id).start(words, { ...options, stdin, onFull, signal }));
   const interactive = flags.interactive === true;
   if (!flags.detach) return flags.tty ? driveTerminal(command, { interactive, detachKeys }) : streamCommand(command, { interactive });
   await (flags.json ? printJson({ sandboxId: command.sandboxId, execId: command.execId, key: command.key }) : printLine(command.execId));

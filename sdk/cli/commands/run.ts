@@ -12,6 +12,7 @@ import { Group } from '../../group.ts';
 import type { RunOptions, WaitOptions } from '../../run-options.ts';
 import type { Sandbox } from '../../sandbox.ts';
 import { CreateInterrupt } from '../create-interrupt.ts';
+import { abortedByInterrupt } from '../interrupt.ts';
 import { CLI_LIMITS } from '../limits.ts';
 import { complain, printJson, printLine, printTable } from '../output.ts';
 import { collect, millisecondsOf, numberOf, pairsOf, wordsOf } from '../parse.ts';
@@ -213,11 +214,12 @@ const printIds = async (sandboxes: readonly Sandbox[], flags: Flags): Promise<nu
 const runOne = async (sandbox: Sandbox, words: readonly string[], flags: Flags): Promise<number> => {
   const timeoutMs = millisecondsOf('timeout', flags.timeout);
   try {
-    if (flags.json) return await printResult(sandbox.id, await sandbox.exec(words, { timeoutMs }));
+    if (flags.json) return await printResult(sandbox.id, await abortedByInterrupt((signal) => sandbox.exec(words, { timeoutMs, signal })));
     const interactive = flags.interactive === true;
     const stdin = interactive ? ('open' as const) : undefined;
-    if (!flags.tty) return await streamCommand(await sandbox.start(words, { timeoutMs, stdin }), { interactive });
-    const command = await sandbox.start(words, { timeoutMs, stdin, terminal: terminalSize(), env: terminalEnv(), onFull: 'roll' });
+    const terminal = flags.tty ? { terminal: terminalSize(), env: terminalEnv(), onFull: 'roll' as const } : {};
+    const command = await abortedByInterrupt((signal) => sandbox.start(words, { timeoutMs, stdin, ...terminal, signal }));
+    if (!flags.tty) return await streamCommand(command, { interactive });
     return await driveTerminal(command, { interactive, detachKeys: new Uint8Array(0) });
   } finally {
     await end(sandbox, flags);
@@ -228,9 +230,9 @@ const runInEach = async (group: Group, words: readonly string[], flags: Flags): 
   const options: ExecOptions = { timeoutMs: millisecondsOf('timeout', flags.timeout) };
   const rows: unknown[][] = [];
   let worst = 0;
-  await forEachLimited(group.sandboxes, CLI_LIMITS.commandsAtOnce, async (sandbox) => {
+  const runIn = async (sandbox: Sandbox, signal: AbortSignal): Promise<void> => {
     try {
-      const result = await sandbox.exec(words, options);
+      const result = await sandbox.exec(words, { ...options, signal });
       worst = Math.max(worst, flags.json ? await printResult(sandbox.id, result) : await exitCodeOf(result));
       rows.push([sandbox.id, result.exitCode, result.reason, lastLine(result)]);
     } catch (thrown) {
@@ -238,7 +240,8 @@ const runInEach = async (group: Group, words: readonly string[], flags: Flags): 
     } finally {
       await end(sandbox, flags);
     }
-  });
+  };
+  await abortedByInterrupt((signal) => forEachLimited(group.sandboxes, CLI_LIMITS.commandsAtOnce, (sandbox) => runIn(sandbox, signal)));
   if (!flags.json) await printTable(['SANDBOX', 'EXIT', 'REASON', 'LAST LINE'], rows);
   return worst;
 };
