@@ -3,11 +3,11 @@
  * Both hold an integer version; older versions are lifted by pure upcasters before the schema is applied.
  */
 import { z } from 'zod';
-import { isPlainCommit } from './commit-shape.ts';
 import type { ErrorCode } from './errors.ts';
 import { DsecError } from './errors.ts';
 import { WIRE_LIMITS } from './limits.ts';
 import { ProjectName } from './ids.ts';
+import { proofOf } from './proof.ts';
 import { ACTOR_KINDS } from './subjects.ts';
 import { TimestampMs } from './units.ts';
 import { type Versioned, upcast } from './upcasters.ts';
@@ -58,11 +58,7 @@ export const Commit = z.object({
 });
 export type Commit = z.infer<typeof Commit>;
 
-type Proof = (raw: Readonly<Record<string, unknown>>) => boolean;
-const NO_PROOF: Proof = () => false;
-
-/** `isProved`: a cheaper way to know that the message is one of these already, exactly as the schema would return it. */
-const parseWith = <T>(what: string, kind: string, schema: z.ZodType<T>, bytes: Uint8Array | string, isProved = NO_PROOF): T => {
+const parseWith = <T>(what: string, kind: string, schema: z.ZodType<T>, bytes: Uint8Array | string): T => {
   let raw: unknown;
   try {
     raw = JSON.parse(typeof bytes === 'string' ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'));
@@ -70,7 +66,7 @@ const parseWith = <T>(what: string, kind: string, schema: z.ZodType<T>, bytes: U
     throw DsecError.of('MALFORMED_MESSAGE', `${what} is not JSON; send one UTF-8 JSON object`, { cause });
   }
   if (raw === null || typeof raw !== 'object' || Array.isArray(raw)) throw DsecError.of('MALFORMED_MESSAGE', `${what} is not a JSON object`);
-  if (isProved(raw as Record<string, unknown>)) return raw as T;
+  if (proofOf(schema)(raw)) return raw as T;
   const parsed = schema.safeParse(upcast(kind, raw as Versioned, what));
   if (!parsed.success) throw invalid('MALFORMED_MESSAGE', what, parsed.error);
   return parsed.data;
@@ -87,7 +83,7 @@ export const invalid = (code: ErrorCode, what: string, error: z.ZodError): DsecE
 /** Reads a command; throws MALFORMED_MESSAGE or UNSUPPORTED_VERSION. */
 export const decodeCommand = (bytes: Uint8Array | string): CommandEnvelope => parseWith('command', 'command', CommandEnvelope, bytes);
 /** Reads a commit; throws MALFORMED_MESSAGE or UNSUPPORTED_VERSION. */
-export const decodeCommit = (bytes: Uint8Array | string): Commit => parseWith('commit', 'commit', Commit, bytes, isPlainCommit);
+export const decodeCommit = (bytes: Uint8Array | string): Commit => parseWith('commit', 'commit', Commit, bytes);
 
 /** Serialises, and refuses locally what the server would answer by closing the shared connection. */
 export const encode = (what: string, value: unknown): Uint8Array => {

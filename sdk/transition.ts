@@ -8,6 +8,7 @@ import { DsecError, WireError } from '#bus/errors.ts';
 import { type SandboxId, parseSandboxId } from '#bus/ids.ts';
 import { ENDED_STATUSES, SandboxState } from '#bus/sandbox/state.ts';
 import { sandboxAddress } from '#bus/subjects.ts';
+import { safeParse } from '#bus/proof.ts';
 import { SDK_LIMITS } from './limits.ts';
 import type { WaitOptions } from './run-options.ts';
 import type { Session } from './session.ts';
@@ -119,7 +120,7 @@ class GoalFollower {
 
   #apply(commit: Commit): void {
     if (commit.version <= this.#version || this.#result) return;
-    const state = SandboxState.safeParse(commit.state);
+    const state = safeParse(SandboxState, commit.state);
     if (!state.success) return;
     this.#version = commit.version;
     this.#judge(state.data, commit.events);

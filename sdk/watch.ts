@@ -8,6 +8,7 @@
 import { type Commit, decodeCommit } from '#bus/envelope.ts';
 import { DsecError } from '#bus/errors.ts';
 import { type EdgeName, type SandboxId, parseSandboxId } from '#bus/ids.ts';
+import { safeParse } from '#bus/proof.ts';
 import { ENDED_STATUSES, SANDBOX_STATUSES, SandboxState } from '#bus/sandbox/state.ts';
 import { outFilter } from '#bus/subjects.ts';
 import { type StoredCommit, commitHistory } from './commit-history.ts';
@@ -105,7 +106,7 @@ class Watch {
     const id = commit.actorId as SandboxId;
     const known = this.#known.get(id) ?? 0;
     if (commit.version <= known) return;
-    const state = SandboxState.safeParse(commit.state);
+    const state = safeParse(SandboxState, commit.state);
     if (!state.success || !this.#matches(state.data)) return;
     if (commit.version > known + 1) yield* this.#missing(id);
     else yield* this.#give({ ...commit, streamSequence: sequence });

@@ -4,6 +4,7 @@ import { encode, invalid } from '#bus/envelope.ts';
 import { DsecError } from '#bus/errors.ts';
 import type { ProjectName } from '#bus/ids.ts';
 import { apiSubject } from '#bus/subjects.ts';
+import { safeParse } from '#bus/proof.ts';
 import { SDK_LIMITS } from '../limits.ts';
 import type { Bus } from './bus.ts';
 import type { Clock } from './clock.ts';
@@ -46,7 +47,7 @@ export class ApiClient {
 
   /** Every verb is idempotent: looking changes nothing, and the others carry a key. */
   async call<V extends ApiVerb>(verb: V, request: Omit<ApiRequest<V>, 'v'>, options: CallOptions = {}): Promise<ApiResponse<V>> {
-    const checked = API[verb].request.safeParse({ v: 1, ...request });
+    const checked = safeParse(API[verb].request, { v: 1, ...request });
     if (!checked.success) throw invalid('INVALID_ARGUMENT', verb, checked.error);
     const payload = encode(verb, checked.data);
     const policy = {
@@ -66,10 +67,10 @@ export class ApiClient {
 }
 
 const readAnswer = <V extends ApiVerb>(verb: V, bytes: Uint8Array): ApiResponse<V> => {
-  const answer = ApiAnswer.safeParse(parseJson(verb, bytes));
+  const answer = safeParse(ApiAnswer, parseJson(verb, bytes));
   if (!answer.success) throw invalid('MALFORMED_MESSAGE', `answer to ${verb}`, answer.error);
   if (!answer.data.ok) throw new DsecError(answer.data.error);
-  const data = API[verb].response.safeParse(answer.data.data);
+  const data = safeParse(API[verb].response, answer.data.data);
   if (!data.success) throw invalid('MALFORMED_MESSAGE', `answer to ${verb}`, data.error);
   return data.data as ApiResponse<V>;
 };

@@ -5,6 +5,7 @@ import type { ProjectName, SandboxId } from '#bus/ids.ts';
 import { packOp, unpackOp } from '#bus/op/codec.ts';
 import { OPS, OpAnswer, type OpName, type OpRequest, type OpResponse } from '#bus/op/schema.ts';
 import { opSubject } from '#bus/subjects.ts';
+import { safeParse } from '#bus/proof.ts';
 import { SDK_LIMITS } from '../limits.ts';
 import type { Bus } from './bus.ts';
 import type { Clock } from './clock.ts';
@@ -44,7 +45,7 @@ export class OpClient {
   async call<O extends OpName>(id: SandboxId, op: O, request: Omit<OpRequest<O>, 'v'>, options: OpCallOptions = {}): Promise<OpResult<O>> {
     const waitMs = options.waitMs ?? 0;
     const poll = options.waitMs === undefined ? {} : { waitMs };
-    const checked = OPS[op].request.safeParse({ v: 1, ...request, ...poll });
+    const checked = safeParse(OPS[op].request, { v: 1, ...request, ...poll });
     if (!checked.success) throw invalid('INVALID_ARGUMENT', op, checked.error);
     const frame = options.body ? packOp(checked.data, options.body) : packOp(checked.data);
     const policy = {
@@ -68,10 +69,10 @@ export class OpClient {
 
 const readAnswer = <O extends OpName>(op: O, frame: Uint8Array): OpResult<O> => {
   const { meta, body } = unpackOp(frame);
-  const answer = OpAnswer.safeParse(meta);
+  const answer = safeParse(OpAnswer, meta);
   if (!answer.success) throw invalid('MALFORMED_MESSAGE', `answer to ${op}`, answer.error);
   if (!answer.data.ok) throw new DsecError(answer.data.error);
-  const data = OPS[op].response.safeParse(answer.data.data);
+  const data = safeParse(OPS[op].response, answer.data.data);
   if (!data.success) throw invalid('MALFORMED_MESSAGE', `answer to ${op}`, data.error);
   return { data: data.data as OpResponse<O>, body };
 };

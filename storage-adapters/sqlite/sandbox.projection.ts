@@ -9,6 +9,7 @@ import type Database from 'better-sqlite3';
 import type { ApiResponse, SandboxView } from '#bus/api/schema.ts';
 import { DsecError } from '#bus/errors.ts';
 import type { ProjectName, SandboxId, Shard } from '#bus/ids.ts';
+import { safeParse } from '#bus/proof.ts';
 import { SandboxState, type SandboxStatus } from '#bus/sandbox/state.ts';
 import type { ActorAddress } from '#bus/subjects.ts';
 import type { StoredCommit } from '#actors/ports/event-log.ts';
@@ -162,7 +163,7 @@ export class SandboxProjection {
   }
 
   #upsert({ address, sequence, commit }: StoredCommit): boolean {
-    const parsed = SandboxState.safeParse(commit.state);
+    const parsed = safeParse(SandboxState, commit.state);
     if (!parsed.success) return false;
     const { status, edge, createdAt, spec } = parsed.data;
     const { project, id, shard } = address;

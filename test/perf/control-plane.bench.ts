@@ -3,7 +3,7 @@
  * are records only; every role on this machine, one copy of each stream and three; against the bare publish rate of the same streams
  * in the same run.
  *
- *     npm run bench -- control-plane [seconds=60] [groupSize=2048] [edges=16] [copies=1,3]
+ *     npm run bench -- control-plane [seconds=60] [groupSize=2048] [edges=16] [copies=1,3] [grouped,single]
  *
  * Groups follow one another with `AHEAD` of them under way; single creates go `SINGLES` at a time. Beside time on the clock it says what
  * processor time a create took, by process: that hardly depends on what else the machine does.
@@ -21,6 +21,7 @@ const SECONDS = Number(process.argv[2] ?? 60);
 const GROUP = Number(process.argv[3] ?? 2_048);
 const EDGES = Number(process.argv[4] ?? 16);
 const COPIES = (process.argv[5] ?? '1,3').split(',');
+const KINDS = (process.argv[6] ?? 'grouped,single').split(',');
 const AHEAD = 3;
 const SINGLES = 128;
 const BARE_COMMITS = 20_000;
@@ -85,8 +86,9 @@ const measure = async (replicas: 1 | 3, say: (line: string) => unknown) => {
       () => BARE_COMMITS,
     );
     const startsOf = ({ latencies }: Sustained): number => latencies.length;
-    const grouped = await withCosts('grouped', () => sustain(plane, starts, GROUP, AHEAD), startsOf);
-    const single = await withCosts('single', () => sustain(plane, starts, 1, SINGLES), startsOf);
+    const none: Sustained = { perSecond: 0, latencies: [], stalled: false };
+    const grouped = KINDS.includes('grouped') ? await withCosts('grouped', () => sustain(plane, starts, GROUP, AHEAD), startsOf) : none;
+    const single = KINDS.includes('single') ? await withCosts('single', () => sustain(plane, starts, 1, SINGLES), startsOf) : none;
     await starts.close();
     for (const [what, { perSecond, latencies, stalled }] of Object.entries({ grouped, single }))
       say(

@@ -13,6 +13,7 @@ import { DsecError, toWireError } from '#bus/errors.ts';
 import { ProjectName } from '#bus/ids.ts';
 import { API_FILTER, API_QUEUE, apiQueueOf, apiVerbFilter, parseApiSubject, SYSTEM_PROJECT } from '#bus/subjects.ts';
 import { TRACEPARENT_HEADER, traceIdOf } from '#bus/trace-context.ts';
+import { safeParse } from '#bus/proof.ts';
 import { refusalOf } from '#actors/project/authority.ts';
 import { SpanKind } from '@opentelemetry/api';
 import { traced } from '../../tracing/spans.ts';
@@ -125,7 +126,7 @@ const parseRequest = (verb: ApiVerb, data: Uint8Array): unknown => {
   const version = (raw as { v?: unknown }).v;
   if (version !== 1)
     throw DsecError.of('UNSUPPORTED_VERSION', `${verb}: request version ${JSON.stringify(version)?.slice(0, 40)} is not known; this platform speaks version 1`);
-  const parsed = API[verb].request.safeParse(raw);
+  const parsed = safeParse(API[verb].request, raw);
   if (!parsed.success) throw invalid('INVALID_ARGUMENT', verb, parsed.error);
   return parsed.data;
 };

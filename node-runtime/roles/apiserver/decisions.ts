@@ -4,6 +4,7 @@ import { CommandReply, type Decision } from '#bus/api/schema.ts';
 import { type CommandEnvelope, encode } from '#bus/envelope.ts';
 import { DsecError } from '#bus/errors.ts';
 import { jsonOrUndefined } from '#bus/json.ts';
+import { safeParse } from '#bus/proof.ts';
 import type { Clock } from '#actors/ports/clock.ts';
 import type { CommandQueue } from '#actors/ports/command-queue.ts';
 import { APISERVER_LIMITS } from './limits.ts';
@@ -23,7 +24,7 @@ export class Decisions {
     this.#subscription = connection.subscribe(this.#prefix, {
       callback: (error, message) => {
         if (error) return;
-        const reply = CommandReply.safeParse(jsonOrUndefined(message.data));
+        const reply = safeParse(CommandReply, jsonOrUndefined(message.data));
         if (!reply.success) return;
         const waiting = this.#waiting.get(reply.data.commandId);
         if (waiting) waiting.resolve(reply.data);

@@ -9,6 +9,7 @@ import type { CommandReply, GrantedLives } from '#bus/api/schema.ts';
 import { type CommandEnvelope, decodeCommand, encode, invalid } from '#bus/envelope.ts';
 import { DsecError, toWireError, type WireError, wireError } from '#bus/errors.ts';
 import { type EdgeName, SandboxId } from '#bus/ids.ts';
+import { safeParse } from '#bus/proof.ts';
 import { type LaunchSandboxes, SandboxBusCommand, type SandboxCommand } from '#bus/sandbox/commands.ts';
 import type { SandboxEvent } from '#bus/sandbox/events.ts';
 import type { SandboxState } from '#bus/sandbox/state.ts';
@@ -120,7 +121,7 @@ class EdgeCommand {
   async #lifecycle(envelope: CommandEnvelope): Promise<void> {
     const id = SandboxId.safeParse(this.#delivery.subject.split('.').at(-1));
     if (!id.success) throw DsecError.of('MALFORMED_MESSAGE', `subject ${this.#delivery.subject.slice(0, 200)} names no sandbox`);
-    const parsed = SandboxBusCommand.safeParse(envelope.data);
+    const parsed = safeParse(SandboxBusCommand, envelope.data);
     if (!parsed.success) throw invalid('MALFORMED_MESSAGE', `command ${String(envelope.data.type).slice(0, 64)}`, parsed.error);
     const command = parsed.data;
     if (envelope.deadlineAt !== undefined && envelope.deadlineAt < this.#o.clock.now()) {

@@ -11,6 +11,7 @@ import { DsecError, toWireError } from '#bus/errors.ts';
 import { type EdgeName, ProjectName, SandboxId } from '#bus/ids.ts';
 import { packOp, unpackOp } from '#bus/op/codec.ts';
 import { isOpName, OPS, type OpName, type OpParsed } from '#bus/op/schema.ts';
+import { safeParse } from '#bus/proof.ts';
 import type { SandboxState, SandboxStatus, StopReason } from '#bus/sandbox/state.ts';
 import { ENDED_STATUSES, EXPIRY_REASONS } from '#bus/sandbox/state.ts';
 import { TRACEPARENT_HEADER, traceIdOf } from '#bus/trace-context.ts';
@@ -109,7 +110,7 @@ const tracedOp = (options: OpsOptions, message: Msg): Promise<Uint8Array> => {
 const perform = async (options: OpsOptions, message: Msg): Promise<Uint8Array> => {
   const { project, id, op } = parseTarget(message.subject);
   const { meta, body } = unpackOp(message.data);
-  const parsed = OPS[op].request.safeParse(meta);
+  const parsed = safeParse(OPS[op].request, meta);
   if (!parsed.success) throw invalid('INVALID_ARGUMENT', op, parsed.error);
   if (options.fenced()) throw DsecError.of('EDGE_FENCED', `node ${options.edge} cannot renew its lease and refuses operations until it can; try again`);
   const handler = await handlerFor(options, project, id, op, parsed.data as OpParsed<typeof op>);

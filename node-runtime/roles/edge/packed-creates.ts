@@ -7,6 +7,7 @@
  */
 import { type CommandEnvelope, encode, invalid } from '#bus/envelope.ts';
 import { DsecError, toWireError, type WireError } from '#bus/errors.ts';
+import { safeParse } from '#bus/proof.ts';
 import { type CreateOutcome, outcomeOf } from '#bus/sandbox/outcome.ts';
 import { LaunchSandboxes, ReleaseSandboxes, type SandboxCommand } from '#bus/sandbox/commands.ts';
 import { ENDED_STATUSES } from '#bus/sandbox/state.ts';
@@ -48,7 +49,7 @@ export class PackedCreates {
   }
 
   async launch(): Promise<void> {
-    const parsed = LaunchSandboxes.safeParse(this.#envelope.data);
+    const parsed = safeParse(LaunchSandboxes, this.#envelope.data);
     if (!parsed.success) throw invalid('MALFORMED_MESSAGE', 'LaunchSandboxes', parsed.error);
     const batch = parsed.data;
     if (this.#o.missingLayer(batch.spec)) await this.#o.catchUpLayers();
@@ -68,7 +69,7 @@ export class PackedCreates {
   }
 
   async release(): Promise<void> {
-    const parsed = ReleaseSandboxes.safeParse(this.#envelope.data);
+    const parsed = safeParse(ReleaseSandboxes, this.#envelope.data);
     if (!parsed.success) throw invalid('MALFORMED_MESSAGE', 'ReleaseSandboxes', parsed.error);
     const batch = parsed.data;
     const results = await Promise.all(

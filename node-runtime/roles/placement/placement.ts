@@ -16,6 +16,7 @@ import { type CommandEnvelope, decodeCommand, encode, invalid } from '#bus/envel
 import { DsecError, toWireError } from '#bus/errors.ts';
 import { Beat } from '#bus/edge/schema.ts';
 import { type EdgeName, parseSandboxId } from '#bus/ids.ts';
+import { safeParse } from '#bus/proof.ts';
 import { jsonOrUndefined } from '#bus/json.ts';
 import { type ReportBatch, RequestBusCommand, type RequestCommand, type RequestEvent, type RequestState } from '#bus/request/schema.ts';
 import type { ActorAddress } from '#bus/subjects.ts';
@@ -89,7 +90,7 @@ export class Placement {
     this.#beats = this.#o.connection.subscribe(BEAT_FILTER, {
       callback: (error, message) => {
         if (error) return;
-        const beat = Beat.safeParse(jsonOrUndefined(message.data));
+        const beat = safeParse(Beat, jsonOrUndefined(message.data));
         if (beat.success) this.#fleet.observe(beat.data, this.#o.clock.now());
       },
     });
@@ -115,7 +116,7 @@ export class Placement {
   async #handle(delivery: Delivery, lane: number | undefined): Promise<void> {
     try {
       const envelope = decodeCommand(delivery.data);
-      const parsed = RequestBusCommand.safeParse(envelope.data);
+      const parsed = safeParse(RequestBusCommand, envelope.data);
       if (!parsed.success) throw invalid('MALFORMED_MESSAGE', `command ${String(envelope.data.type).slice(0, 64)}`, parsed.error);
       if (lane === undefined) return await this.#perform(delivery, envelope, parsed.data);
       await this.#turns.inTurn(lane, parsed.data.project, delivery, () => {
