@@ -8,6 +8,7 @@ import type { Capacity } from '#bus/edge/schema.ts';
 import type { EdgeName, Shard } from '#bus/ids.ts';
 import { SimApiserver } from './hosts/apiserver.ts';
 import { SimEdge } from './hosts/edge.ts';
+import { type ProjectPlan, SimIam } from './hosts/iam.ts';
 import { HOST_LIMITS } from './hosts/limits.ts';
 import { type Observer, observers } from './hosts/observer.ts';
 import { type Parts, PRODUCTION } from './hosts/parts.ts';
@@ -40,8 +41,9 @@ export type ClusterOptions = {
   readonly shards: number;
   readonly lanes: number;
   readonly viewAgeMs: number;
-  /** Most sandboxes that a project may hold, as its quota says; nothing said: no bound. */
-  readonly quotas?: Readonly<Record<string, number>>;
+  /** Projects with quotas, those above before those below; none: no bound, and no IAM to ask. */
+  readonly projects?: readonly ProjectPlan[];
+  readonly iams?: number;
   readonly parts?: Partial<Parts>;
   readonly observers: readonly Partial<Observer>[];
   /** Drawn for each process by its name. */
@@ -52,7 +54,7 @@ export type ClusterOptions = {
   readonly missingLayer?: (random: Random) => string | null;
 };
 
-type Role = 'apiserver' | 'placement' | 'watcher';
+type Role = 'apiserver' | 'placement' | 'watcher' | 'iam';
 export type Node = { readonly name: EdgeName; readonly machine: Machine; edge: SimEdge; process: Process; dead: boolean };
 
 export class Cluster {
@@ -67,6 +69,7 @@ export class Cluster {
   readonly apiservers: (SimApiserver | null)[] = [];
   readonly placements: (SimPlacement | null)[] = [];
   readonly watchers: (SimWatcher | null)[] = [];
+  readonly iams: (SimIam | null)[] = [];
   readonly #processes = new Map<string, Process>();
   #incarnations = 0;
 
@@ -95,6 +98,7 @@ export class Cluster {
     for (let i = 0; i < this.o.apiservers; i += 1) this.#startRole('apiserver', i);
     for (let i = 0; i < this.o.placements; i += 1) this.#startRole('placement', i);
     for (let i = 0; i < this.o.watchers; i += 1) this.#startRole('watcher', i);
+    for (let i = 0; i < (this.o.iams ?? 0); i += 1) this.#startRole('iam', i);
     for (let i = 0; i < this.o.nodes; i += 1) this.#addNode(`n${i.toString().padStart(3, '0')}` as EdgeName);
   }
 
@@ -158,9 +162,22 @@ export class Cluster {
       const watcher = new SimWatcher(process, parts, observer, () => this.ground.server.up);
       this.watchers[index] = watcher;
       watcher.start();
+    } else if (role === 'iam') {
+      const iam = new SimIam({ process, shards: this.shards, projects: this.o.projects ?? [], parts, observer, onOver: () => this.#crashRole(role, index) });
+      this.iams[index] = iam;
+      iam.start();
     } else {
       const { lanes: laneCount, shards: shardCount, viewAgeMs } = this.o;
-      const placement = new SimPlacement({ process, laneCount, shardCount, viewAgeMs, parts, observer, onOver: () => this.#crashRole(role, index) });
+      const placement = new SimPlacement({
+        process,
+        laneCount,
+        shardCount,
+        viewAgeMs,
+        hasQuotas: (this.o.projects ?? []).length > 0,
+        parts,
+        observer,
+        onOver: () => this.#crashRole(role, index),
+      });
       this.placements[index] = placement;
       placement.start();
     }
@@ -168,9 +185,14 @@ export class Cluster {
 
   #crashRole(role: Role, index: number): void {
     this.#processes.get(`${role}-${index}`)?.kill();
-    const list: ({ kill?: () => void } | null)[] = role === 'apiserver' ? this.apiservers : role === 'placement' ? this.placements : this.watchers;
-    list[index]?.kill?.();
-    list[index] = null;
+    const hosts: Readonly<Record<Role, ({ kill(): void } | null)[]>> = {
+      apiserver: this.apiservers,
+      placement: this.placements,
+      watcher: this.watchers,
+      iam: this.iams,
+    };
+    hosts[role][index]?.kill();
+    hosts[role][index] = null;
     this.time.after(HOST_LIMITS.restartMs * 1_000, 'restart', () => this.#startRole(role, index));
   }
 

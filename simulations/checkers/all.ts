@@ -8,6 +8,7 @@ import { iamChecker } from './iam.ts';
 import { idemChecker } from './idem.ts';
 import { liveChecker } from './live.ts';
 import { ownChecker } from './own.ts';
+import { quotaChecker } from './quota.ts';
 import { replayChecker } from './replay.ts';
 import { seqChecker } from './seq.ts';
 import { zeroChecker } from './zero.ts';
@@ -20,6 +21,7 @@ export const CHECKERS: readonly MakeChecker[] = [
   replayChecker,
   capChecker,
   ownChecker,
+  quotaChecker,
   iamChecker,
   effectChecker,
   auditor,

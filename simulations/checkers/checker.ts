@@ -15,6 +15,8 @@ export const INVARIANTS = [
   'INV-REPLAY',
   'INV-EFFECT',
   'INV-IAM',
+  'INV-QUOTA',
+  'INV-SPEND',
   'INV-LIVE',
   'INV-ZERO',
   'AUDITOR',
@@ -43,6 +45,7 @@ export type Checker = Partial<Observer> & {
   /** After the safety phase and the liveness phase, when everything was asked to end. */
   readonly atEnd?: () => void;
 };
+export type Stored = Observer['stored'];
 export type MakeChecker = (context: CheckContext) => Checker;
 
 /** Whether the actor is one of the sample: the same ones for every checker and every run. */

@@ -10,8 +10,9 @@ type AnyDefinition = ActorDefinition<any, any, any, any>;
 export const replayChecker: MakeChecker = ({ cluster, oneIn, fail }): Checker => {
   const states = new Map<string, object>();
   const definitionOf = (kind: string): AnyDefinition | undefined => {
-    const { sandbox, request, edge } = cluster().parts;
-    return kind === 'sandbox' ? sandbox : kind === 'request' ? request : kind === 'edge' ? edge : undefined;
+    const { sandbox, request, edge, project } = cluster().parts;
+    const known: Partial<Record<string, AnyDefinition>> = { sandbox, request, edge, project };
+    return known[kind];
   };
   const fold = (definition: AnyDefinition, from: object | null, events: readonly unknown[]): object | null =>
     events.reduce<object | null>((state, event) => definition.evolve(state, event), from);
@@ -41,7 +42,7 @@ export const replayChecker: MakeChecker = ({ cluster, oneIn, fail }): Checker =>
 };
 
 const eventsOf = ({ kind, events, schema }: Commit): unknown[] =>
-  events.map((event) => (kind === 'sandbox' || kind === 'request' || kind === 'edge' ? readEvent(kind, event, schema) : event));
+  events.map((event) => (kind === 'environment' ? event : readEvent(kind, event, schema)));
 
 /** Fields mostly come in the same order already; only otherwise are they put in order, which costs several times as much. */
 const isSame = (a: object | null, b: object): boolean => JSON.stringify(a) === JSON.stringify(b) || canonical(a) === canonical(b);

@@ -3,6 +3,7 @@
  * it; a comparison of policies replaces `choose`.
  */
 import type { Capacity, EdgeCommand, EdgeEvent, EdgeState } from '#bus/edge/schema.ts';
+import type { ProjectCommand, ProjectEvent, ProjectState } from '#bus/project/schema.ts';
 import type { RequestCommand, RequestEvent, RequestState } from '#bus/request/schema.ts';
 import type { SandboxCommand } from '#bus/sandbox/commands.ts';
 import type { SandboxEvent } from '#bus/sandbox/events.ts';
@@ -12,6 +13,9 @@ import { edgeDefinition } from '#actors/edge/edge.definition.ts';
 import type { ActorDefinition, Effect } from '#actors/kernel/definition.ts';
 import { ActorHost } from '#actors/kernel/host.ts';
 import { choose } from '#actors/placement/choose.ts';
+import { LeaseBook } from '#actors/project/lease-book.ts';
+import { projectDefinition } from '#actors/project/project.definition.ts';
+import { UsageFold } from '#actors/project/usage.ts';
 import { requestDefinition } from '#actors/request/request.definition.ts';
 import type { RequestEffect } from '#actors/request/request.effects.ts';
 import { sandboxDefinition } from '#actors/sandbox/sandbox.definition.ts';
@@ -26,6 +30,12 @@ export type Parts = {
   readonly sandbox: ActorDefinition<SandboxState, SandboxCommand, SandboxEvent, SandboxEffect>;
   readonly request: ActorDefinition<RequestState, RequestCommand, RequestEvent, RequestEffect>;
   readonly edge: ActorDefinition<EdgeState, EdgeCommand, EdgeEvent, never>;
+  readonly project: ActorDefinition<ProjectState, ProjectCommand, ProjectEvent, never>;
+  /** What IAM reads of the log, and what a placement spends from. */
+  readonly usage: () => UsageFold;
+  readonly book: () => LeaseBook;
+  /** Whether placements ask for room at all; only a seeded bug leaves it out. */
+  readonly asksForRoom: boolean;
   readonly host: MakeHost;
   readonly admission: (capacity: Capacity) => Admission;
   readonly machine: (...made: ConstructorParameters<typeof Machine>) => Machine;
@@ -38,6 +48,10 @@ export const PRODUCTION: Parts = {
   sandbox: sandboxDefinition,
   request: requestDefinition,
   edge: edgeDefinition,
+  project: projectDefinition,
+  usage: () => new UsageFold(),
+  book: () => new LeaseBook(),
+  asksForRoom: true,
   host: (definition) => new ActorHost(definition),
   admission: (capacity) => new Admission(capacity),
   machine: (...made) => new Machine(...made),

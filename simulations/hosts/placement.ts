@@ -4,25 +4,27 @@
  * looked at every round. The policy and the overlay are parts, so that others can be compared with ours.
  */
 import type { Beat } from '#bus/edge/schema.ts';
-import { type CommandEnvelope, decodeCommand, encode } from '#bus/envelope.ts';
+import { type CommandEnvelope, decodeCommand } from '#bus/envelope.ts';
 import { toWireError, type WireError } from '#bus/errors.ts';
 import type { EdgeName, ProjectName } from '#bus/ids.ts';
 import { type ReportBatch, RequestBusCommand, type RequestCommand, type RequestEvent, type RequestState } from '#bus/request/schema.ts';
 import { type ActorAddress, createLaneSubject, reportLaneSubject, requestAddress } from '#bus/subjects.ts';
 import type { CommandMeta, CommandResult } from '#actors/kernel/host.ts';
 import { FairQueue } from '#actors/placement/fair-queue.ts';
-import { Fleet } from '#actors/placement/fleet.ts';
+import { type DecisionMark, Fleet } from '#actors/placement/fleet.ts';
 import { FAIR_LIMITS } from '#actors/placement/limits.ts';
 import type { RequestEffect } from '#actors/request/request.effects.ts';
 import { isGroupOver } from '#actors/request/request.group.ts';
-import { messageOf } from '#actors/request/request.messages.ts';
 import type { SimDelivery } from '../ports/queue-consumer.ts';
 import { ActorRunner } from './actor-runner.ts';
+import { type Flow, start, until } from './flow.ts';
 import { HOST_LIMITS } from './limits.ts';
 import { LostEdges } from './lost-edges.ts';
+import { SimMessages } from './messages.ts';
 import type { Observer } from './observer.ts';
 import type { Parts } from './parts.ts';
 import type { Process } from './process.ts';
+import { type Room, SimQuotaHolder } from './quota-holder.ts';
 
 export type PlacementOptions = {
   readonly process: Process;
@@ -32,6 +34,8 @@ export type PlacementOptions = {
   readonly observer: Observer;
   /** How old what it knows of a node is, beyond the way of the beat. */
   readonly viewAgeMs: number;
+  /** Whether projects have quotas at all: otherwise there is no IAM to ask. */
+  readonly hasQuotas: boolean;
   readonly onOver: (why: WireError) => void;
 };
 
@@ -39,6 +43,10 @@ type BusCommand<T extends RequestBusCommand['type']> = Extract<RequestBusCommand
 type Work = { readonly delivery: SimDelivery; readonly envelope: CommandEnvelope; readonly address: ActorAddress; readonly now: CommandMeta['at'] };
 /** `ok: false`: something may still change; its cause is given back. */
 type Done = (ok: boolean) => void;
+type Placing = BusCommand<'PlaceSandboxes'>;
+
+/** False for what may still change; a rejection for good is an answer. */
+const isSettled = (result: CommandResult): boolean => result.ok || result.error.retry === 'never';
 
 export class SimPlacement {
   readonly #o: PlacementOptions;
@@ -46,11 +54,13 @@ export class SimPlacement {
   readonly #fleet = new Fleet();
   readonly #turns = new Map<number, FairQueue<() => void>>();
   readonly #recent = new Map<string, ActorAddress>();
-  /** By request, the effects whose message is stored. */
-  readonly #sent = new Map<string, Set<string>>();
+  readonly #messages: SimMessages;
+  readonly #quota: SimQuotaHolder | null;
 
   constructor(options: PlacementOptions) {
     this.#o = options;
+    this.#messages = new SimMessages({ ...options, fleet: this.#fleet });
+    this.#quota = options.hasQuotas && options.parts.asksForRoom ? new SimQuotaHolder(options.process, options.parts.book()) : null;
     this.#runner = new ActorRunner({
       process: options.process,
       definition: options.parts.request,
@@ -145,7 +155,50 @@ export class SimPlacement {
     const seed = this.#o.process.random.next();
     const choices = known ? [] : this.#o.parts.choose({ ...command, fleet: this.#fleet.view(now), seed, exclude: [] });
     if (now < command.deadlineAt && this.#mayBeOutdated(choices, envelope, delivery.attempt, now)) return later(HOST_LIMITS.noRoomRetryMs);
-    this.#decideAndSend(work, { ...command, choices }, delivery.attempt === 1, done);
+    const noted = this.#note(choices, command, now); // before anything is waited for: the next choice is made beside it
+    start(this.#placeOn(work, { ...command, choices }, known, noted), (outcome) => {
+      for (const mark of noted.values()) mark.cancel();
+      if (typeof outcome === 'number') later(outcome);
+      else done(outcome);
+    });
+  }
+
+  /** A number: again after so many milliseconds. What is left in `noted` did not come to be. */
+  *#placeOn(work: Work, command: Placing & { readonly choices: (EdgeName | null)[] }, known: boolean, noted: Map<EdgeName, DecisionMark>): Flow<boolean | number> {
+    const { address, now, envelope, delivery } = work;
+    const room = !this.#quota || known || now >= command.deadlineAt ? null : yield* this.#quota.roomFor(command);
+    if (typeof room === 'number') return room;
+    const submitted = { ...command, ...(room ? { quota: room.quota } : {}) };
+    const result = yield* until<CommandResult>((decided) => this.#submit(work, submitted, delivery.attempt === 1, decided));
+    if (!(yield* this.#settleRoom(work, room, result)) || !isSettled(result)) return false;
+    const held = this.#runner.peek(address);
+    if (!held) return true;
+    const standing = new Set(held.state.items.map(({ edge }) => edge));
+    const kept = new Map([...noted].filter(([edge]) => standing.has(edge)));
+    const isSent = yield* until<boolean>((sent) => this.#messages.send(envelope, held.state, sent, kept));
+    if (isSent) for (const edge of kept.keys()) noted.delete(edge);
+    return isSent;
+  }
+
+  #note(choices: readonly (EdgeName | null)[], { spec, project }: Placing, now: CommandMeta['at']): Map<EdgeName, DecisionMark> {
+    const counts = new Map<EdgeName, number>();
+    if (this.#o.parts.overlay) for (const edge of choices) if (edge) counts.set(edge, (counts.get(edge) ?? 0) + 1);
+    return new Map([...counts].map(([edge, count]) => [edge, this.#fleet.noteAssigned(edge, count, spec, project, now)]));
+  }
+
+  /** Nothing is forwarded that does not count: its items end as over quota. False when that is not known yet. */
+  *#settleRoom(work: Work, room: Room | null, result: CommandResult): Flow<boolean> {
+    const held = this.#runner.peek(work.address);
+    if (!this.#quota) return true;
+    const over = yield* this.#quota.settle(room, result, held ? { state: held.state, sequence: held.stored.sequence } : null);
+    if (!over || !held) return true;
+    if (over.code === 'IAM_UNAVAILABLE') return false;
+    const { project, id: requestId } = held.state;
+    const envelope = { ...work.envelope, id: `${work.envelope.id}:quota` };
+    const told = yield* until<CommandResult>((decided) =>
+      this.#submit({ ...work, envelope }, { type: 'ReportOverQuota', project, requestId, error: over }, false, decided),
+    );
+    return isSettled(told);
   }
 
   #placeGroup(work: Work, command: BusCommand<'PlaceGroup'>, done: Done): void {
@@ -181,21 +234,20 @@ export class SimPlacement {
   }
 
   #decideAndSend(work: Work, command: RequestCommand, birth: boolean, done: Done): void {
-    this.#submit(work, command, birth, (ok) => {
-      const held = ok ? this.#runner.peek(work.address) : undefined;
-      if (!held) return done(ok);
-      this.#send(work.envelope, held.state, done);
+    this.#submit(work, command, birth, (result) => {
+      const held = isSettled(result) ? this.#runner.peek(work.address) : undefined;
+      if (!held) return done(isSettled(result));
+      this.#messages.send(work.envelope, held.state, done);
     });
   }
 
-  /** False what may still change; a rejection for good is an answer. */
-  #submit({ envelope, address, now }: Work, command: RequestCommand, birth: boolean, done: Done): void {
+  #submit({ envelope, address, now }: Work, command: RequestCommand, birth: boolean, done: (result: CommandResult) => void): void {
     const { id: commandId, correlationId, causationId, principal, traceparent } = envelope;
     const meta: CommandMeta = { commandId, correlationId, causationId, principal, traceparent, at: now };
     const mayBeOld = this.#runner.peek(address) !== undefined;
     const settle = (result: CommandResult) => {
       this.#remember(address);
-      done(result.ok || result.error.retry === 'never');
+      done(result);
     };
     this.#runner.submit(
       address,
@@ -208,38 +260,6 @@ export class SimPlacement {
       },
       birth,
     );
-  }
-
-  /** Sends what the state calls for and this process has not sent yet; done when all of it is stored. */
-  #send(cause: CommandEnvelope, state: RequestState, done: Done): void {
-    const sent = this.#sent.get(state.id) ?? new Set<string>();
-    this.#sent.set(state.id, sent);
-    const due = this.#o.parts.request.pendingEffects(state).filter(({ key }) => !sent.has(key));
-    let left = due.length;
-    let isWhole = true;
-    if (left === 0) return done(true);
-    for (const effect of due)
-      this.#sendOne(effect, cause, state, 1, (ok) => {
-        if (ok) sent.add(effect.key);
-        isWhole &&= ok;
-        left -= 1;
-        if (left === 0) done(isWhole);
-      });
-  }
-
-  #sendOne(effect: RequestEffect, cause: CommandEnvelope, state: RequestState, attempt: number, done: Done): void {
-    const { process, parts } = this.#o;
-    const noting = attempt === 1 && parts.overlay && effect.type === 'ensureForwarded';
-    const mark = noting ? this.#fleet.noteAssigned(effect.edge, effect.assignments.length, state.spec, state.project, process.clock.now()) : undefined;
-    const { subject, id, data } = messageOf(effect, state, this.#o);
-    const envelope: CommandEnvelope = { ...cause, id, at: process.clock.now(), deadlineAt: state.deadlineAt, causationId: cause.id, replyTo: undefined, data };
-    process.queue.enqueue(subject, id, encode(data.type, envelope), (outcome) => {
-      if (outcome.outcome === 'applied') {
-        mark?.forwarded(outcome.sequence);
-        done(true);
-      } else if (outcome.outcome === 'not_applied' || attempt >= HOST_LIMITS.sendAttempts) done(false);
-      else process.after(HOST_LIMITS.sendRetryMs, 'send again', () => this.#sendOne(effect, cause, state, attempt + 1, done));
-    });
   }
 
   /** "No room" is said of nodes as they were after the question, not before. */
@@ -255,7 +275,7 @@ export class SimPlacement {
       if (this.#recent.size <= HOST_LIMITS.requestActorsMax) return;
       if (!this.#runner.evict(old)) continue;
       this.#recent.delete(id);
-      this.#sent.delete(id);
+      this.#messages.forget(id);
     }
   }
 }

@@ -1,4 +1,5 @@
 /** Core messages: published to whoever listens at that moment, over each listener's own link; nobody is told when one is lost. */
+import type { Random } from '../kernel/random.ts';
 import type { BusServer } from './event-log.ts';
 import type { Link } from './link.ts';
 
@@ -29,6 +30,16 @@ export class SimBus {
   /** From a process. */
   publish(from: Link, channel: string, payload: unknown): void {
     from.send(channel, () => this.spread(channel, payload));
+  }
+
+  /** To one of the listeners, as to a queue group. */
+  publishToOne(from: Link, channel: string, payload: unknown, random: Random): void {
+    from.send(channel, () => {
+      const listeners = (this.#channels.get(channel) ?? []).filter(({ link }) => link.isOpen);
+      if (!this.#server.up || listeners.length === 0) return;
+      const { link, handler } = random.pick(listeners);
+      link.receive(channel, () => handler(payload as never));
+    });
   }
 
   /** From the server itself: what a stream republishes. */

@@ -3,6 +3,7 @@
  * away. Whoever hears nothing within the time to answer is told `unknown`, whatever became of the request.
  */
 import { toWireError, type WireError } from '#bus/errors.ts';
+import type { Shard } from '#bus/ids.ts';
 import { type ActorAddress, commitSubject, eventsStream } from '#bus/subjects.ts';
 import type { AppendOutcome, AppendRequest, StoredCommit } from '#actors/ports/event-log.ts';
 import type { Random } from '../kernel/random.ts';
@@ -11,6 +12,7 @@ import { EPOCH_MS } from '../kernel/clock.ts';
 import { type EventStore, unavailable } from './event-store.ts';
 import { PORT_LIMITS } from './limits.ts';
 import type { Link } from './link.ts';
+import { type SeenHandler, SimTail } from './tail.ts';
 
 /** What may happen to a write at the server. `lost_answer` is stored and its writer does not learn it. */
 export type WriteFault = 'none' | 'lost_request' | 'lost_answer';
@@ -110,6 +112,14 @@ export class SimEventLog {
       },
       done,
     );
+  }
+
+  bounds(shard: Shard, done: (answer: Answer<{ readonly firstSequence: number; readonly lastSequence: number }>) => void): void {
+    this.#read('bounds', eventsStream(shard), () => ({ ok: true, value: this.#store.bounds(shard) }), done);
+  }
+
+  tail(shard: Shard, fromSequence: number, handler: SeenHandler): SimTail {
+    return new SimTail(this.#server, this.#store, this.#link, shard, fromSequence, handler);
   }
 
   #write(label: string, address: ActorAddress, write: () => AppendOutcome, done: (outcome: AppendOutcome) => void): void {

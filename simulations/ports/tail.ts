@@ -44,7 +44,7 @@ export class SimTail {
   }
 
   wake(): void {
-    if (this.#busy || this.#closed || !this.#server.stores) return;
+    if (this.#busy || this.#closed || !this.#server.stores || !this.#link.isOpen) return;
     const message = this.#store.from(this.#server.nowMs, this.#shard, this.#next);
     if (!message) return;
     this.#busy = true;

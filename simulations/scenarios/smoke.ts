@@ -3,15 +3,19 @@
  * ends. Small enough that fifty seeds belong to every `npm test`.
  */
 import type { ClientKey, ProjectName, SnapshotId } from '#bus/ids.ts';
+import type { ProjectState } from '#bus/project/schema.ts';
 import type { SandboxBusCommand } from '#bus/sandbox/commands.ts';
 import type { DurationMs } from '#bus/units.ts';
+import type { QuotaAmounts } from '#bus/project/quota.ts';
 import { Injector } from '../faults/injector.ts';
 import { drawSwarm, type Swarm } from '../faults/swarm.ts';
+import type { ProjectPlan } from '../hosts/iam.ts';
 import type { Parts } from '../hosts/parts.ts';
 import { Process } from '../hosts/process.ts';
 import { Random } from '../kernel/random.ts';
 import type { Trace } from '../kernel/trace.ts';
 import { GOOD_LINK } from '../ports/link.ts';
+import { commitOf, entryOf } from '../ports/event-store.ts';
 import { specOf } from '../workload/spec.ts';
 import { type GroupPlan, Tenant } from '../workload/tenant.ts';
 import { guarded, Run, type RunOptions, type RunResult } from './run.ts';
@@ -56,6 +60,7 @@ export const smoke = (seed: number, options: SmokeOptions = {}): RunResult => {
     clockOf: swarm.clockOf,
     linkOf: swarm.linkOf,
     machineOf: swarm.machineOf,
+    ...quotasOf(random.child('quotas')),
     missingLayer: (layers) => (injector.isOn && layers.chance(swarm.missingLayerPerMille) ? 'sha256:absent' : null),
   });
   options.onRun?.(run);
@@ -68,9 +73,34 @@ export const smoke = (seed: number, options: SmokeOptions = {}): RunResult => {
     run.until(SMOKE.safetyMs, SMOKE.safetyMs);
     injector.stop();
     for (const tenant of tenants) tenant.finish();
-    run.untilQuiet(SMOKE.safetyMs + SMOKE.livenessMs, () => tenants.every(({ left }) => left === 0));
+    run.untilQuiet(SMOKE.safetyMs + SMOKE.livenessMs, () => tenants.every(({ left }) => left === 0) && leasesLeft(run) === 0);
     run.check();
   });
+};
+
+/** Of quota, in the books of projects. */
+const leasesLeft = ({ cluster }: Run): number => {
+  let left = 0;
+  for (const message of cluster.ground.store.actors())
+    if (message.address.kind === 'project') left += (commitOf(entryOf(message))?.commit.state as ProjectState | undefined)?.leases.length ?? 0;
+  return left;
+};
+
+/**
+ * Every other seed has quotas, small ones: two projects below one that cannot have both of theirs in full, one of its own. Several IAM
+ * processes lend, several placements race for what is left.
+ */
+const quotasOf = (random: Random): { readonly projects?: readonly ProjectPlan[]; readonly iams?: number } => {
+  if (!random.chance(500)) return {};
+  const [org, acme, beta, core] = ['org', 'acme', 'beta', 'core'] as ProjectName[] as [ProjectName, ProjectName, ProjectName, ProjectName];
+  const limits = (): QuotaAmounts => (random.chance(700) ? { sandboxes: random.between(3, 30) } : { memoryMiB: random.between(2, 16) * 1_024 });
+  const projects = [
+    { name: org, ancestors: [], limits: { sandboxes: random.between(5, 40) } },
+    { name: acme, ancestors: [org], limits: limits() },
+    { name: beta, ancestors: [org], limits: random.chance(300) ? {} : limits() },
+    { name: core, ancestors: [], limits: random.chance(300) ? {} : limits() },
+  ];
+  return { projects, iams: random.between(1, 3) };
 };
 
 const tenantOf = (run: Run, name: string, swarm: Swarm, random: Random): Tenant => {

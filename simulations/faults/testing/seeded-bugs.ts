@@ -11,6 +11,8 @@ import { requestDefinition } from '#actors/request/request.definition.ts';
 import { sandboxDefinition } from '#actors/sandbox/sandbox.definition.ts';
 import type { Invariant } from '../../checkers/checker.ts';
 import type { MakeHost, Parts } from '../../hosts/parts.ts';
+import { LeaseBook } from '#actors/project/lease-book.ts';
+import { UsageFold } from '#actors/project/usage.ts';
 import { Machine } from '../../ports/machine.ts';
 
 export type SeededBug = { readonly name: string; readonly invariant: Invariant; readonly parts: () => Partial<Parts> };
@@ -128,6 +130,24 @@ const jumps: Partial<Parts> = {
   },
 };
 
+/** An IAM that forgets what runs: it counts only what is lent just now. */
+class Forgetful extends UsageFold {
+  override usageOf(...asked: Parameters<UsageFold['usageOf']>): ReturnType<UsageFold['usageOf']> {
+    return { asOf: super.usageOf(...asked).asOf, byLease: {}, other: {} };
+  }
+}
+
+/** Spends a lease as often as it likes. */
+class Spendthrift extends LeaseBook {
+  readonly #last = new Map<string, NonNullable<ReturnType<LeaseBook['take']>>['lease']>();
+  override take(...[project, each, count, now, orFewer]: Parameters<LeaseBook['take']>): ReturnType<LeaseBook['take']> {
+    const taken = super.take(project, each, count, now, orFewer);
+    const lease = taken?.lease ?? this.#last.get(project);
+    if (lease) this.#last.set(project, lease);
+    return taken ?? (lease ? { lease, count } : undefined);
+  }
+}
+
 export const SEEDED_BUGS: readonly SeededBug[] = [
   { name: 'an answer before its commit', invariant: 'INV-DUR', parts: () => ({ host: repliesTooEarly }) },
   { name: 'a version left out', invariant: 'INV-SEQ', parts: () => ({ host: skipsVersions }) },
@@ -137,6 +157,9 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   { name: 'two processes of one sandbox', invariant: 'INV-OWN', parts: () => ({ machine: (...made) => new LaunchesTwice(...made) }) },
   { name: 'a start that was never made', invariant: 'INV-EFFECT', parts: () => ({ machine: (...made) => new LaunchesNothing(...made) }) },
   { name: 'a sandbox that nobody was assigned', invariant: 'INV-IAM', parts: () => misdirects },
+  { name: 'a placement that asks for no room', invariant: 'INV-IAM', parts: () => ({ asksForRoom: false }) },
+  { name: 'quota lent on a reading of the log that forgets', invariant: 'INV-QUOTA', parts: () => ({ usage: () => new Forgetful() }) },
+  { name: 'a lease spent twice', invariant: 'INV-SPEND', parts: () => ({ book: () => new Spendthrift() }) },
   { name: 'a choice that is never forwarded', invariant: 'INV-LIVE', parts: () => neverForwards },
   { name: 'a reservation that is never given back', invariant: 'INV-ZERO', parts: () => ({ admission: (capacity) => new Leaky(capacity) }) },
   { name: 'a state that skips its way', invariant: 'AUDITOR', parts: () => jumps },
