@@ -4,7 +4,7 @@
  * are this file's own, from the log alone.
  */
 import type { ProjectEvent } from '#bus/project/schema.ts';
-import { type Checker, type MakeChecker, type Stored } from './checker.ts';
+import type { Checker, MakeChecker, Stored } from './checker.ts';
 import { payersOf } from './iam.ts';
 
 type Lease = { readonly granted: number; spent: number };
@@ -28,7 +28,8 @@ export const quotaChecker: MakeChecker = ({ cluster, fail }): Checker => {
     let outside = 0;
     for (const one of running.values())
       if (!ofProject.has(one.lease) && payersOf(cluster().o.projects ?? [], one.project).some(({ name }) => name === project)) outside += 1;
-    if (lent + outside > limit) fail('INV-QUOTA', `${project} lent ${lent} sandboxes with lease ${id} while ${outside} ran outside of its leases; its quota is ${limit}`);
+    if (lent + outside > limit)
+      fail('INV-QUOTA', `${project} lent ${lent} sandboxes with lease ${id} while ${outside} ran outside of its leases; its quota is ${limit}`);
   };
   const spent = (request: string, lease: string, count: number): void => {
     leaseOf.set(request, lease);
@@ -41,7 +42,11 @@ export const quotaChecker: MakeChecker = ({ cluster, fail }): Checker => {
     const accepted = commit?.events.find(({ type }) => type === 'RequestAccepted');
     const lease = accepted?.['quotaLease'];
     if (typeof lease !== 'string' || !commit) return;
-    spent(address.id, lease, commit.events.reduce((n, event) => n + (event.type === 'SandboxesAssigned' ? (event['assignments'] as unknown[]).length : 0), 0));
+    spent(
+      address.id,
+      lease,
+      commit.events.reduce((n, event) => n + (event.type === 'SandboxesAssigned' ? (event['assignments'] as unknown[]).length : 0), 0),
+    );
   };
   const onSandbox: Stored = ({ address }, commit) => {
     for (const event of commit?.events ?? [])

@@ -41,8 +41,7 @@ export const replayChecker: MakeChecker = ({ cluster, oneIn, fail }): Checker =>
   };
 };
 
-const eventsOf = ({ kind, events, schema }: Commit): unknown[] =>
-  events.map((event) => (kind === 'environment' ? event : readEvent(kind, event, schema)));
+const eventsOf = ({ kind, events, schema }: Commit): unknown[] => events.map((event) => (kind === 'environment' ? event : readEvent(kind, event, schema)));
 
 /** Fields mostly come in the same order already; only otherwise are they put in order, which costs several times as much. */
 const isSame = (a: object | null, b: object): boolean => JSON.stringify(a) === JSON.stringify(b) || canonical(a) === canonical(b);

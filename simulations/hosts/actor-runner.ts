@@ -4,7 +4,6 @@
  * wait and how results are named is decided by `actors/kernel/work.ts` in both.
  */
 import type { WireError } from '#bus/errors.ts';
-import { wireError } from '#bus/errors.ts';
 import type { ActorAddress } from '#bus/subjects.ts';
 import type { ActorDefinition, Deadline, Effect } from '#actors/kernel/definition.ts';
 import type { ActorHost, CommandMeta, CommandResult, HostInput, HostOutput } from '#actors/kernel/host.ts';
@@ -15,14 +14,25 @@ import type { Answer } from '../ports/event-log.ts';
 import type { Process } from './process.ts';
 
 export type EffectResult<C> = { readonly ok: true; readonly report: C | null } | { readonly ok: false; readonly error: WireError };
-export type EffectContext<S> = { readonly address: ActorAddress; readonly state: S; readonly stored: StoredCommit };
+
+/** One run of an effect. `finish` may be called by whoever does it, at any time, once; later calls change nothing. */
+export interface UnderWay<S, C> {
+  readonly address: ActorAddress;
+  readonly state: S;
+  readonly stored: StoredCommit;
+  /** Nobody wants it any more. */
+  readonly stopped: boolean;
+  /** `ok: false` means "try again later"; a null report that nothing is to be said. */
+  finish(result: EffectResult<C>): void;
+}
 
 export type RunnerOptions<S extends object, C extends { readonly type: string }, E extends { readonly type: string }, F extends Effect> = {
   readonly process: Process;
   readonly definition: ActorDefinition<S, C, E, F>;
   readonly host: ActorHost<S, C, E, F>;
-  /** `ok: false` means "try again later"; a null report that nothing is to be said. */
-  readonly runEffect: (effect: F, context: EffectContext<S>, done: (result: EffectResult<C>) => void) => void;
+  readonly runEffect?: (effect: F, under: UnderWay<S, C>) => void;
+  /** Whether effects and deadlines of an actor are this process's: without it all are. */
+  readonly doesWork?: (address: ActorAddress) => boolean;
   /** Absent where deadlines are served by somebody else. */
   readonly deadlineCommand?: (deadline: Deadline, state: S) => C;
   readonly dueAt?: (deadline: Deadline, state: S) => number;
@@ -31,15 +41,16 @@ export type RunnerOptions<S extends object, C extends { readonly type: string },
   readonly onReply?: (address: ActorAddress, result: CommandResult) => void;
 };
 
-type Running = { readonly key: string; stopped: boolean };
-type Work = { effects: Running[]; timer: Task | null; deadlines: readonly Deadline[] };
 type Waiting = { readonly address: ActorAddress; readonly done: (result: CommandResult) => void };
+/** What an actor has under way. Its deadlines are a function of its state, and are not kept. */
+type Work<S, C, F> = { readonly address: ActorAddress; effects: readonly Running<S, C, F>[]; timer: Task | null };
+const NO_EFFECTS: readonly never[] = [];
 
 export class ActorRunner<S extends object, C extends { readonly type: string }, E extends { readonly type: string }, F extends Effect> {
   readonly #o: RunnerOptions<S, C, E, F>;
   readonly #waiting = new Map<number, Waiting>();
   /** By actor id: ids are unique within one runner's kind. */
-  readonly #work = new Map<string, Work>();
+  readonly #work = new Map<string, Work<S, C, F>>();
   #nextToken = 1;
 
   constructor(options: RunnerOptions<S, C, E, F>) {
@@ -66,6 +77,20 @@ export class ActorRunner<S extends object, C extends { readonly type: string }, 
     this.#o.process.clock.cancel(work?.timer);
     this.#work.delete(address.id);
     return true;
+  }
+
+  /** Lets go of an actor's work, which another process does from now on. */
+  release(address: ActorAddress): void {
+    this.#dropWork(address);
+    this.#o.host.evict(address);
+  }
+
+  #dropWork({ id }: ActorAddress): void {
+    const work = this.#work.get(id);
+    if (!work) return;
+    for (const running of work.effects) running.stopped = true;
+    this.#o.process.clock.cancel(work.timer);
+    this.#work.delete(id);
   }
 
   /** Timers of a process that ended would only fill the agenda. */
@@ -138,78 +163,91 @@ export class ActorRunner<S extends object, C extends { readonly type: string }, 
 
   #adopted({ address, state, stored, effects, deadlines, over }: Extract<HostOutput<S, F>, { type: 'adopted' }>): void {
     this.#o.onAdopted?.(state, stored, over);
+    if (this.#o.doesWork?.(address) === false) return this.#dropWork(address);
+    const due = this.#o.runEffect ? effects : NO_EFFECTS;
     let work = this.#work.get(address.id);
-    if (!work && (over || (effects.length === 0 && deadlines.length === 0))) return;
     if (!work) {
-      work = { effects: [], timer: null, deadlines };
+      if (over || (due.length === 0 && (deadlines.length === 0 || !this.#o.deadlineCommand))) return;
+      work = { address, effects: NO_EFFECTS, timer: null };
       this.#work.set(address.id, work);
     }
-    const { stop, start } = changesOfWork(
-      work.effects.map(({ key }) => key),
-      effects,
-    );
-    if (stop.length > 0) {
-      for (const running of work.effects) if (stop.includes(running.key)) running.stopped = true;
-      work.effects = work.effects.filter(({ stopped }) => !stopped);
-    }
-    for (const effect of start) {
-      const running = { key: effect.key, stopped: false };
-      work.effects.push(running);
-      this.#run(effect, address, work, running, 1);
-    }
-    work.deadlines = deadlines;
-    this.#arm(address, work);
+    if (work.effects.length > 0 || due.length > 0) this.#changeEffects(work, due, { state, stored });
+    this.#arm(work, deadlines, state);
     if (over && work.effects.length === 0 && deadlines.length === 0) this.#work.delete(address.id);
   }
 
+  #changeEffects(work: Work<S, C, F>, due: readonly F[], { state, stored }: { readonly state: S; readonly stored: StoredCommit }): void {
+    const { stop, start } = changesOfWork(
+      work.effects.map(({ effect }) => effect.key),
+      due,
+    );
+    if (stop.length > 0) {
+      for (const running of work.effects) if (stop.includes(running.effect.key)) running.stopped = true;
+      work.effects = work.effects.filter(({ stopped }) => !stopped);
+    }
+    const started = start.map((effect) => new Running<S, C, F>(work.address, effect, state, stored, this.#onFinished));
+    if (started.length > 0) work.effects = [...work.effects, ...started];
+    for (const running of started) if (!running.stopped) this.#o.runEffect?.(running.effect, running);
+  }
+
   /** Until its report has been taken, or nobody wants it any more. */
-  #run(effect: F, address: ActorAddress, work: Work, running: Running, repetition: number): void {
-    const held = this.#o.host.peek(address);
-    if (running.stopped || !held) return;
-    const finish = () => {
-      running.stopped = true;
-      work.effects = work.effects.filter((other) => other !== running);
-    };
-    const again = () => {
-      const pauseMs = backoffMs(repetition, RETRY_LIMITS.effectRetryMinMs, RETRY_LIMITS.effectRetryMaxMs);
-      this.#o.process.after(pauseMs, 'effect again', () => this.#run(effect, address, work, running, repetition + 1));
-    };
-    this.#o.runEffect(effect, { address, state: held.state, stored: held.stored }, (result) => {
-      if (running.stopped || !this.#o.process.alive) return;
-      if (!result.ok) return again();
-      if (result.report === null) return finish();
-      this.submit(address, result.report, reportMeta(effect, held.stored, this.#o.process.clock.now()), (answer) => {
-        if (answer.ok || answer.error.retry === 'never') finish();
-        else if (!running.stopped) again();
-      });
+  readonly #onFinished = (running: Running<S, C, F>, result: EffectResult<C>): void => {
+    if (!this.#o.process.alive) return;
+    if (!result.ok) return this.#again(running);
+    if (result.report === null) return this.#end(running);
+    this.submit(running.address, result.report, reportMeta(running.effect, running.stored, this.#o.process.clock.now()), (answer) => {
+      if (answer.ok || answer.error.retry === 'never') this.#end(running);
+      else if (!running.stopped) this.#again(running);
+    });
+  };
+
+  #again(running: Running<S, C, F>): void {
+    const pauseMs = backoffMs(running.repetition, RETRY_LIMITS.effectRetryMinMs, RETRY_LIMITS.effectRetryMaxMs);
+    this.#o.process.after(pauseMs, 'effect again', () => {
+      const held = this.#o.host.peek(running.address);
+      if (running.stopped || !held) return;
+      running.begin(held.state, held.stored);
+      this.#o.runEffect?.(running.effect, running);
     });
   }
 
-  #arm(address: ActorAddress, work: Work): void {
+  #end(running: Running<S, C, F>): void {
+    running.stopped = true;
+    const work = this.#work.get(running.address.id);
+    if (work?.effects.includes(running)) work.effects = work.effects.filter((other) => other !== running);
+  }
+
+  /** One timer per actor, at its nearest deadline. */
+  #arm(work: Work<S, C, F>, deadlines: readonly Deadline[], state: S): void {
     const { clock } = this.#o.process;
     clock.cancel(work.timer);
     work.timer = null;
-    const held = this.#o.host.peek(address);
-    if (!held || work.deadlines.length === 0 || !this.#o.deadlineCommand) return;
+    if (deadlines.length === 0 || !this.#o.deadlineCommand) return;
     let nearest = Number.POSITIVE_INFINITY;
-    for (const deadline of work.deadlines) nearest = Math.min(nearest, this.#dueAt(deadline, held.state));
-    work.timer = this.#o.process.after(Math.max(0, nearest - clock.now()), 'deadline', () => this.#onTimer(address, work, [...work.deadlines]));
+    for (const deadline of deadlines) nearest = Math.min(nearest, this.#dueAt(deadline, state));
+    work.timer = clock.schedule(Math.max(0, nearest - clock.now()), new DeadlineDue(work, this.#onTimer));
   }
 
-  #onTimer(address: ActorAddress, work: Work, left: readonly Deadline[]): void {
+  readonly #onTimer = (work: Work<S, C, F>): void => {
+    const held = this.#o.process.alive ? this.#o.host.peek(work.address) : undefined;
+    if (held) this.#passed(work, this.#o.definition.deadlines(held.state));
+  };
+
+  #passed(work: Work<S, C, F>, left: readonly Deadline[]): void {
+    const { address } = work;
     const held = this.#o.host.peek(address);
     if (!held) return;
     const now = this.#o.process.clock.now();
     const at = left.findIndex((deadline) => this.#dueAt(deadline, held.state) <= now);
     const deadline = left[at];
     if (!deadline || !this.#o.deadlineCommand) {
-      if (this.#work.get(address.id) === work) this.#arm(address, work);
+      if (this.#work.get(address.id) === work) this.#arm(work, this.#o.definition.deadlines(held.state), held.state);
       return;
     }
     const command = this.#o.deadlineCommand(deadline, held.state);
     this.submit(address, command, deadlineMeta(address, deadline, held.stored, now), (result) => {
       if (result.ok && result.decision === 'accepted') return; // the new state has armed its own timer
-      this.#o.process.after(RETRY_LIMITS.loadRetryMs, 'deadline ignored', () => this.#onTimer(address, work, left.slice(at + 1)));
+      this.#o.process.after(RETRY_LIMITS.loadRetryMs, 'deadline ignored', () => this.#passed(work, left.slice(at + 1)));
     });
   }
 
@@ -218,4 +256,52 @@ export class ActorRunner<S extends object, C extends { readonly type: string }, 
   }
 }
 
-export const busAway = (what: string): WireError => wireError('BUS_UNAVAILABLE', what);
+/** One object for each effect under way: hundreds of thousands hold the channel to a sandbox for as long as it lives. */
+class Running<S, C, F> implements UnderWay<S, C> {
+  readonly address: ActorAddress;
+  readonly effect: F;
+  state: S;
+  stored: StoredCommit;
+  repetition = 1;
+  stopped = false;
+  /** Of this repetition: a doubled answer is none. */
+  #isFinished = false;
+  readonly #onFinished: (running: Running<S, C, F>, result: EffectResult<C>) => void;
+
+  constructor(address: ActorAddress, effect: F, state: S, stored: StoredCommit, onFinished: (running: Running<S, C, F>, result: EffectResult<C>) => void) {
+    this.address = address;
+    this.effect = effect;
+    this.state = state;
+    this.stored = stored;
+    this.#onFinished = onFinished;
+  }
+
+  begin(state: S, stored: StoredCommit): void {
+    this.state = state;
+    this.stored = stored;
+    this.repetition += 1;
+    this.#isFinished = false;
+  }
+
+  finish(result: EffectResult<C>): void {
+    if (this.stopped || this.#isFinished) return;
+    this.#isFinished = true;
+    this.#onFinished(this, result);
+  }
+}
+
+class DeadlineDue<W> implements Task {
+  readonly label = 'deadline';
+  run: Task['run'] = tellOwner;
+  readonly work: W;
+  readonly tell: (work: W) => void;
+
+  constructor(work: W, tell: (work: W) => void) {
+    this.work = work;
+    this.tell = tell;
+  }
+}
+function tellOwner(this: Task): void {
+  const due = this as DeadlineDue<unknown>;
+  due.tell(due.work);
+}

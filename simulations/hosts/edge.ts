@@ -17,7 +17,7 @@ import type { StoredCommit } from '#actors/ports/event-log.ts';
 import { isFinalFailure } from '#actors/sandbox/sandbox.failures.ts';
 import type { SandboxEffect } from '#actors/sandbox/sandbox.effects.ts';
 import type { Machine } from '../ports/machine.ts';
-import { ActorRunner, type EffectContext, type EffectResult } from './actor-runner.ts';
+import { ActorRunner, type UnderWay } from './actor-runner.ts';
 import { consumeEdgeCommands } from './edge-commands.ts';
 import { type EdgeActorRunner, SimLease } from './lease.ts';
 import { startForgetting } from './forgetting.ts';
@@ -65,7 +65,6 @@ export class SimEdge {
       process,
       definition: parts.edge,
       host: parts.host(parts.edge),
-      runEffect: (_, __, done) => done({ ok: true, report: null }),
       onReply: (address, result) => options.observer.replied(address, result),
     });
     this.lease = new SimLease(process, edgeRunner, edge, capacity, {
@@ -77,7 +76,7 @@ export class SimEdge {
       process,
       definition: parts.sandbox,
       host: parts.host(parts.sandbox),
-      runEffect: (effect, context, done) => this.#runGuarded(effect, context, done),
+      runEffect: (effect, under) => this.#runGuarded(effect, under),
       deadlineCommand: ({ kind, version }, { id }) => ({ type: 'DeadlinePassed', kind: kind as DeadlineKind, version, activityAt: this.#activityAt(id) }),
       dueAt: (deadline, state) => this.#dueAt(deadline, state),
       onAdopted: (state, stored) => this.#adopted(state, stored),
@@ -235,34 +234,39 @@ export class SimEdge {
   }
 
   /** What a lost sandbox still called for is not done any more, and nothing is brought to life behind the lease's back. */
-  #runGuarded(effect: SandboxEffect, { state }: EffectContext<SandboxState>, done: (result: EffectResult<SandboxCommand>) => void): void {
+  #runGuarded(effect: SandboxEffect, under: SandboxUnderWay): void {
     const loss: EdgeState | undefined = this.lease.state;
-    if (effect.type !== 'ensureDestroyed' && loss && isLostWith(state, loss)) return done({ ok: true, report: null });
+    if (effect.type !== 'ensureDestroyed' && loss && isLostWith(under.state, loss)) return under.finish(SAID_NOTHING);
     if (effect.type === 'ensureLaunched' && this.lease.fenced)
-      return done({ ok: false, error: wireError('EDGE_FENCED', 'launched when the lease is renewed') });
-    this.#runEffect(effect, state, done);
+      return under.finish({ ok: false, error: wireError('EDGE_FENCED', 'launched when the lease is renewed') });
+    if (effect.type === 'ensureAttached') return this.#attach(effect, under);
+    this.#runEffect(effect, under);
   }
 
-  #runEffect(effect: SandboxEffect, state: SandboxState, done: (result: EffectResult<SandboxCommand>) => void): void {
+  /** Apart from the others: what it leaves behind stays for as long as the sandbox lives. */
+  #attach({ id, frozen }: Extract<SandboxEffect, { type: 'ensureAttached' }>, under: SandboxUnderWay): void {
+    const { machine } = this.#o;
+    if (frozen !== null) machine.setFrozen(id, frozen || this.lease.fenced);
+    const gone = machine.watch(id, under, exitOf);
+    if (gone) exitOf(under, gone);
+  }
+
+  #runEffect(effect: SandboxEffect, under: SandboxUnderWay): void {
     const { machine } = this.#o;
     const { generation } = this.lease;
+    const { state } = under;
     const transition = (report: SandboxCommand) => (result: { ok: true } | { ok: false; error: WireError }) => {
-      if (result.ok) done({ ok: true, report });
-      else done(isFinalFailure(result.error) ? { ok: true, report: { type: 'ReportTransitionFailed', error: result.error } } : result);
+      if (result.ok) under.finish({ ok: true, report });
+      else under.finish(isFinalFailure(result.error) ? { ok: true, report: { type: 'ReportTransitionFailed', error: result.error } } : result);
     };
     switch (effect.type) {
       case 'ensurePrepared':
-        return done({ ok: true, report: { type: 'ReportPrepared' } });
+        return under.finish({ ok: true, report: { type: 'ReportPrepared' } });
       case 'ensureLaunched':
         return machine.launch(generation, state, (result) => {
-          if (result.ok) done({ ok: true, report: { type: 'ReportStarted', pid: result.value.pid } });
-          else done(isFinalFailure(result.error) ? { ok: true, report: { type: 'ReportFailed', error: result.error } } : result);
+          if (result.ok) under.finish({ ok: true, report: { type: 'ReportStarted', pid: result.value.pid } });
+          else under.finish(isFinalFailure(result.error) ? { ok: true, report: { type: 'ReportFailed', error: result.error } } : result);
         });
-      case 'ensureAttached': {
-        if (effect.frozen !== null) machine.setFrozen(state.id, effect.frozen || this.lease.fenced);
-        const gone = machine.watch(state.id, (error) => done({ ok: true, report: { type: 'ReportExited', error } }));
-        return gone ? done({ ok: true, report: { type: 'ReportExited', error: gone } }) : undefined;
-      }
       case 'ensurePaused':
         return machine.pause(generation, state.id, transition({ type: 'ReportPaused' }));
       case 'ensureResumed':
@@ -270,12 +274,16 @@ export class SimEdge {
       case 'ensureSnapshot':
         return machine.snapshot(generation, state.id, transition({ type: 'ReportSnapshotted', layer: layerOf(effect.snapshotId), facts: NO_FACTS }));
       case 'ensureDestroyed':
-        return machine.destroy(generation, state.id, (result) => done(result.ok ? { ok: true, report: { type: 'ReportDestroyed' } } : result));
+        return machine.destroy(generation, state.id, (result) => under.finish(result.ok ? { ok: true, report: { type: 'ReportDestroyed' } } : result));
       default:
-        return done({ ok: true, report: null });
+        return under.finish(SAID_NOTHING);
     }
   }
 }
+
+type SandboxUnderWay = UnderWay<SandboxState, SandboxCommand>;
+const SAID_NOTHING = { ok: true, report: null } as const;
+const exitOf = (under: SandboxUnderWay, error: WireError): void => under.finish({ ok: true, report: { type: 'ReportExited', error } });
 
 const layerOf = (snapshotId: string): LayerDigest => `sha256:${Buffer.from(snapshotId).toString('hex').padEnd(64, '0').slice(0, 64)}` as LayerDigest;
 

@@ -55,7 +55,6 @@ export class SimIam {
       process,
       definition: parts.project,
       host: parts.host(parts.project),
-      runEffect: (_, __, done) => done({ ok: true, report: null }),
       onReply: (address, result) => observer.replied(address, result),
       onAdopted: (state, { commit }) => void this.#directory.learn(state, commit.version),
     });

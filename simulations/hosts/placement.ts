@@ -65,7 +65,6 @@ export class SimPlacement {
       process: options.process,
       definition: options.parts.request,
       host: options.parts.host(options.parts.request),
-      runEffect: (_, __, done) => done({ ok: true, report: null }), // messages are sent below, so that their cause is acknowledged after them
       onReply: (address, result) => options.observer.replied(address, result),
     });
   }
@@ -164,7 +163,12 @@ export class SimPlacement {
   }
 
   /** A number: again after so many milliseconds. What is left in `noted` did not come to be. */
-  *#placeOn(work: Work, command: Placing & { readonly choices: (EdgeName | null)[] }, known: boolean, noted: Map<EdgeName, DecisionMark>): Flow<boolean | number> {
+  *#placeOn(
+    work: Work,
+    command: Placing & { readonly choices: (EdgeName | null)[] },
+    known: boolean,
+    noted: Map<EdgeName, DecisionMark>,
+  ): Flow<boolean | number> {
     const { address, now, envelope, delivery } = work;
     const room = !this.#quota || known || now >= command.deadlineAt ? null : yield* this.#quota.roomFor(command);
     if (typeof room === 'number') return room;

@@ -47,7 +47,7 @@ export class Process {
   }
 
   after(delayMs: number, label: string, run: () => void): Task {
-    return this.clock.after(delayMs, label, () => (this.alive ? run() : undefined));
+    return this.clock.schedule(delayMs, new Due(label, this, run));
   }
 
   every(periodMs: number, label: string, run: () => void): void {
@@ -61,4 +61,23 @@ export class Process {
   freshId(): string {
     return this.random.next().toString(16).padStart(8, '0') + this.random.next().toString(16).padStart(8, '0');
   }
+}
+
+/** Done if its process lives by then. */
+class Due implements Task {
+  readonly label: string;
+  run: Task['run'] = ifAlive;
+  readonly process: Process;
+  readonly work: () => void;
+
+  constructor(label: string, process: Process, work: () => void) {
+    this.label = label;
+    this.process = process;
+    this.work = work;
+  }
+}
+
+function ifAlive(this: Task): void {
+  const { process, work } = this as Due;
+  if (process.alive) work();
 }

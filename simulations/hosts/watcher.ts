@@ -27,7 +27,6 @@ export class SimWatcher {
       process,
       definition: parts.edge,
       host: parts.host(parts.edge),
-      runEffect: (_, __, done) => done({ ok: true, report: null }),
       onReply: (address, result) => observer.replied(address, result),
     });
   }

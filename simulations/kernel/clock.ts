@@ -30,7 +30,11 @@ export class NodeClock implements Clock {
 
   /** Runs after `delayMs` of this node's time. */
   after(delayMs: number, label: string, run: () => void): Task {
-    return this.#time.after(Math.ceil((delayMs * US_PER_MS * 1_000_000) / (1_000_000 + this.#fault.driftPpm)), label, run);
+    return this.schedule(delayMs, { label, run });
+  }
+
+  schedule<T extends Task>(delayMs: number, task: T): T {
+    return this.#time.schedule(Math.ceil((delayMs * US_PER_MS * 1_000_000) / (1_000_000 + this.#fault.driftPpm)), task);
   }
 
   cancel(task: Task | null | undefined): void {

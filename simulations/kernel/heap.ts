@@ -5,7 +5,7 @@
 import { KERNEL_LIMITS } from './limits.ts';
 
 /** `run` is null once it was called off: the entry stays where it lies until it is due or swept out. */
-export type Task = { readonly label: string; run: (() => void) | null };
+export type Task = { readonly label: string; run: ((this: Task) => void) | null };
 
 export class TaskHeap {
   #due = new Float64Array(KERNEL_LIMITS.heapEntriesStart);

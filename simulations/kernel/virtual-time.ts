@@ -42,7 +42,11 @@ export class VirtualTime {
 
   /** `label` names the step in the trace; it must not hold what differs between equal runs. */
   after(delayUs: Micros, label: string, run: () => void): Task {
-    const task: Task = { label, run };
+    return this.schedule(delayUs, { label, run });
+  }
+
+  /** A task of the caller's own making: one object, where there are hundreds of thousands of them. */
+  schedule<T extends Task>(delayUs: Micros, task: T): T {
     const due = this.#nowUs + Math.max(0, Math.floor(delayUs));
     this.#heap.push(due, this.#ties ? this.#ties.next() : 0, task);
     return task;
@@ -83,7 +87,7 @@ export class VirtualTime {
     this.#steps += 1;
     task.run = null; // a task that has run cannot be called off any more
     this.trace.step(due, task.label);
-    run();
+    run.call(task);
     return true;
   }
 }

@@ -29,6 +29,8 @@ export interface MachineObserver {
   gone(machine: Machine, process: Process): void;
 }
 
+type Watcher<W> = { readonly who: W; readonly gone: (who: W, why: WireError) => void };
+
 export class Machine {
   readonly name: string;
   /** The newest Edge that spoke to the launcher; older ones are refused. */
@@ -40,7 +42,7 @@ export class Machine {
   readonly #processes = new Map<SandboxId, Process>();
   readonly #launching = new Map<SandboxId, Done<{ pid: number }>[]>();
   readonly #tombs = new Set<SandboxId>();
-  readonly #watchers = new Map<SandboxId, (why: WireError) => void>();
+  readonly #watchers = new Map<SandboxId, Watcher<unknown>>();
   readonly #queue: (() => void)[] = [];
   #inFlight = 0;
   #nextPid = 100;
@@ -113,9 +115,9 @@ export class Machine {
   }
 
   /** Tells when the process is gone; the newest watcher only. Null when it lives; otherwise it is gone already. */
-  watch(id: SandboxId, gone: (why: WireError) => void): WireError | null {
+  watch<W>(id: SandboxId, who: W, gone: (who: W, why: WireError) => void): WireError | null {
     if (!this.#processes.has(id)) return exited(id, 'it is not there');
-    this.#watchers.set(id, gone);
+    this.#watchers.set(id, { who, gone: gone as Watcher<unknown>['gone'] });
     return null;
   }
 
@@ -193,7 +195,7 @@ export class Machine {
     for (const observer of this.#observers) observer.gone(this, process);
     const watcher = this.#watchers.get(id);
     this.#watchers.delete(id);
-    if (why) watcher?.(why);
+    if (why) watcher?.gone(watcher.who, why);
   }
 
   #change(epoch: number, id: SandboxId, takesUs: number, done: Done<null>, change: (process: Process) => void): void {

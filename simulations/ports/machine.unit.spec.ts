@@ -52,9 +52,9 @@ describe('a simulated node', () => {
   test('tells its watcher of a death, and takes everything with it when the power goes', () => {
     machine.launch(2, one, hear('launch'));
     time.run(SECOND_US);
-    expect(machine.watch(one.id, ({ code }) => void answers.push(`gone ${code}`))).toBeNull();
+    expect(machine.watch(one.id, answers, (heard, { code }) => void heard.push(`gone ${code}`))).toBeNull();
     machine.kill(one.id, 'memory');
-    expect(machine.watch(one.id, () => {})).toMatchObject({ code: 'SANDBOX_FAILED' });
+    expect(machine.watch(one.id, null, () => {})).toMatchObject({ code: 'SANDBOX_FAILED' });
     machine.launch(2, { ...one, id: 'sb-0-00000000000000000002-n1' as SandboxId }, hear('other'));
     machine.powerLoss();
     time.run(2 * SECOND_US);
