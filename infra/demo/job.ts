@@ -67,12 +67,13 @@ export const runJob = async (o: JobOptions): Promise<JobReport> => {
 
   const prepared = await Promise.all(group.sandboxes.map((box, index) => prepare(box, index % 2 === 1, o.project)));
   o.say(`first command answered in all; ${prepared.filter((p) => p.broken).length} have the breaking change; starting the suites`);
-  const suites = prepared.map(({ box }) => box.runShell(suiteScript(o.project), { key: 'suite' }));
-  await interruptOnceRunning(
-    prepared.map((p) => p.box),
-    o.interrupt,
-  );
-  const results = await Promise.all(suites);
+  const [results] = await Promise.all([
+    Promise.all(prepared.map(({ box }) => box.runShell(suiteScript(o.project), { key: 'suite' }))),
+    interruptOnceRunning(
+      prepared.map((p) => p.box),
+      o.interrupt,
+    ),
+  ]);
   o.say('every suite has ended; reading the counters');
   const sandboxes = await Promise.all(prepared.map(async (p, i) => report(p, results[i] as ExecResult)));
   await group.stopAll();

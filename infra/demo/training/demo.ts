@@ -7,9 +7,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Table from 'cli-table3';
 import { connect, type RolloutResult } from '#sdk/mod.ts';
-import { DEMO_PROJECT } from '../project.ts';
 import { main } from '../run-demo.ts';
 import { startDemoPlatform } from '../platform.ts';
+import { ensureTrainingImages } from './images.ts';
 import { firstTurnShare, openPolicy, train } from './train.ts';
 import { MAX_TURNS, repairRollout, TASK_COUNT } from './tasks.ts';
 
@@ -31,7 +31,7 @@ const printRounds = (rounds: readonly (readonly RolloutResult[])[]): void => {
 
 await main(async ({ say, signal }) => {
   const dir = mkdtempSync(join(tmpdir(), 'dsec-training-'));
-  const started = await startDemoPlatform({ dir, say, signal, project: DEMO_PROJECT });
+  const started = await startDemoPlatform({ dir, say, signal, images: ensureTrainingImages });
   try {
     await using dsec = await connect({ contextFile: started.platform.contextFile });
     const policyFile = join(dir, 'policy.json');

@@ -1,4 +1,7 @@
-/** The worker's layer: the platform's worker programs, node-pty for the scaffold's terminal, and the example's agent. */
+/**
+ * Layers of a training demonstration: the demo's base and workspace, and the worker's own: the platform's worker programs,
+ * node-pty for the scaffold's terminal, and the example's agent.
+ */
 import { createHash } from 'node:crypto';
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -7,6 +10,9 @@ import type { LayerStore } from '#actors/ports/layer-store.ts';
 import { ImageName } from '#bus/ids.ts';
 import { buildLayer } from '#runtime/images/mod.ts';
 import { projectRoot } from '#runtime/project-root.ts';
+import { ensureImages } from '../images.ts';
+import { DEMO_PROJECT } from '../project.ts';
+import type { TrainingImages } from './tasks.ts';
 
 /** Where each file of the project lies in the layer. */
 const FILES: Readonly<Record<string, string>> = {
@@ -18,7 +24,12 @@ const FILES: Readonly<Record<string, string>> = {
 };
 const PTY_LIB = 'node_modules/node-pty/lib';
 
-export const ensureWorkerLayer = async (store: LayerStore, say: (line: string) => void, signal: AbortSignal): Promise<string> => {
+export const ensureTrainingImages = async (store: LayerStore, say: (line: string) => void, signal: AbortSignal): Promise<TrainingImages> => {
+  const { base, workspace } = await ensureImages(store, DEMO_PROJECT, say, signal);
+  return { base, workspace, worker: await ensureWorkerLayer(store, say, signal) };
+};
+
+const ensureWorkerLayer = async (store: LayerStore, say: (line: string) => void, signal: AbortSignal): Promise<string> => {
   const root = projectRoot();
   const version = createHash('sha256');
   for (const file of Object.keys(FILES)) version.update(readFileSync(join(root, file)));

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect } from '#sdk/mod.ts';
 import { startDemoPlatform } from '../platform.ts';
-import { DEMO_PROJECT } from '../project.ts';
+import { ensureTrainingImages } from './images.ts';
 import { main } from '../run-demo.ts';
 import { findLeftovers } from '../leftovers.ts';
 import { exportTrajectories, printPreemption, verifyPreemption } from './preemption-report.ts';
@@ -19,7 +19,7 @@ const EPISODES = 64;
 
 await main(async ({ say, signal }) => {
   const dir = mkdtempSync(join(tmpdir(), 'dsec-preemption-'));
-  const started = await startDemoPlatform({ dir, say, signal, project: DEMO_PROJECT });
+  const started = await startDemoPlatform({ dir, say, signal, images: ensureTrainingImages });
   let disturbed: Disturbed | undefined;
   try {
     await using dsec = await connect({ contextFile: started.platform.contextFile });
