@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { MiB } from '#bus/units.ts';
 import { DiskTemplates } from '#runtime/backends/container/disk-templates.ts';
-import type { LaunchSpec } from '#runtime/launcher/client.ts';
+import type { LaunchSpec } from '#runtime/launcher/answers.ts';
 import { LauncherStand } from './launcher-stand.ts';
 
 /** Files behind attached loop devices. */

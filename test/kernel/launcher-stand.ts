@@ -10,7 +10,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExecId, LayerDigest } from '#bus/ids.ts';
 import { AetherClient } from '#runtime/aether/client.ts';
-import type { LauncherClient, LaunchSpec } from '#runtime/launcher/client.ts';
+import type { LauncherClient } from '#runtime/launcher/client.ts';
+import type { LaunchSpec } from '#runtime/launcher/answers.ts';
 import { ensureLauncher, type LauncherOptions } from '#runtime/launcher/process.ts';
 import { projectRoot } from '#runtime/project-root.ts';
 
