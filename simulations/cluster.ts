@@ -149,7 +149,8 @@ export class Cluster {
     const link = this.o.linkOf?.(random.child('link quality')) ?? GOOD_LINK;
     const clock = this.o.clockOf?.(random.child('clock')) ?? TRUE_TIME;
     this.#incarnations += 1;
-    const process = new Process(name, this.ground, random.child(`life ${this.#incarnations}`), link, clock);
+    const life = (this.#processes.get(name)?.life ?? 0) + 1;
+    const process = new Process(name, this.ground, random.child(`life ${this.#incarnations}`), link, clock, life);
     this.#processes.set(name, process);
     return process;
   }
@@ -173,6 +174,7 @@ export class Cluster {
         laneCount,
         shardCount,
         viewAgeMs,
+        life: process.life,
         hasQuotas: (this.o.projects ?? []).length > 0,
         parts,
         observer,

@@ -4,7 +4,7 @@
  * the books is decided by `actors/project`.
  */
 import { type WireError, wireError } from '#bus/errors.ts';
-import type { LendingRequest, LendingResponse } from '#bus/iam/quota-lending.ts';
+import { type LendingRequest, type LendingResponse, outlives } from '#bus/iam/quota-lending.ts';
 import type { ProjectName, Shard } from '#bus/ids.ts';
 import { fits, leftOf, type QuotaAmounts, type QuotaKey, type QuotaLeaseId, times } from '#bus/project/quota.ts';
 import type { ProjectCommand, ProjectEvent, ProjectState, QuotaLease, Usage } from '#bus/project/schema.ts';
@@ -15,6 +15,7 @@ import type { CommandResult } from '#actors/kernel/host.ts';
 import type { StoredCommit } from '#actors/ports/event-log.ts';
 import { Directory } from '#actors/project/directory.ts';
 import { overQuota } from '#actors/project/lease.decider.ts';
+import { LeaseEnds } from '#actors/project/lease-ends.ts';
 import { QUOTA_LIMITS } from '#actors/project/limits.ts';
 import { sizeLease, usedOf } from '#actors/project/quota.ts';
 import { ActorRunner } from './actor-runner.ts';
@@ -46,6 +47,7 @@ export class SimIam {
   readonly #directory = new Directory();
   readonly #runner: ActorRunner<ProjectState, ProjectCommand, ProjectEvent, never>;
   readonly #ledger: SimLedger;
+  readonly #ends = new LeaseEnds(QUOTA_LIMITS.leaseMs);
   readonly #settling = new Set<QuotaLeaseId>();
 
   constructor(options: IamOptions) {
@@ -71,6 +73,7 @@ export class SimIam {
         answer(null);
       });
       serve<LendingRequest<'confirmQuota'>, LendingResponse<'confirmQuota'>>(process, 'iam.confirm', (asked, answer) => start(this.#confirm(asked), answer));
+      serve<LendingRequest<'inheritQuota'>, LendingResponse<'inheritQuota'>>(process, 'iam.inherit', (asked, answer) => answer(this.#inherit(asked)));
       process.every(HOST_LIMITS.quotaSettleMs, 'leases', () => this.#sweep());
     });
   }
@@ -140,15 +143,23 @@ export class SimIam {
     return this.#ledger.fold.usageOf(this.#directory.subtreeOf(project), leases);
   }
 
-  #sweep(): void {
-    const now = this.#o.process.clock.now();
-    for (const { name, leases } of this.#directory.all())
-      for (const lease of leases) if (this.#isDue(name, lease, now)) start(this.#settle(lease.project, lease.id));
+  #inherit({ holder }: LendingRequest<'inheritQuota'>): LendingResponse<'inheritQuota'> {
+    const left = this.#directory.all().flatMap(({ name, leases }) => leases.filter((one) => one.project === name && outlives(holder, one.holder)));
+    for (const { project, id } of left) start(this.#settle(project, id));
+    return { leases: left.length };
   }
 
-  #isDue(project: ProjectName, lease: QuotaLease, now: number): boolean {
-    if (lease.project !== project) return !this.#held(lease.project, lease.id);
-    return lease.status === 'closing' || lease.expiresAt + QUOTA_LIMITS.clockSkewMs <= now;
+  #sweep(): void {
+    const projects = this.#directory.all();
+    const over = this.#ends.seen(
+      projects.flatMap(({ leases }) => leases.map(({ id }) => id)),
+      this.#o.process.clock.monotonicMs(),
+    );
+    for (const { name, leases } of projects) for (const lease of leases) if (this.#isDue(name, lease, over)) start(this.#settle(lease.project, lease.id));
+  }
+
+  #isDue(project: ProjectName, { project: payer, id, status }: QuotaLease, over: ReadonlySet<QuotaLeaseId>): boolean {
+    return payer === project ? status === 'closing' || over.has(id) : !this.#held(payer, id);
   }
 
   #held(project: ProjectName, id: QuotaLeaseId): QuotaLease | undefined {

@@ -6,6 +6,7 @@
 import type { Beat } from '#bus/edge/schema.ts';
 import { type CommandEnvelope, decodeCommand } from '#bus/envelope.ts';
 import { toWireError, type WireError } from '#bus/errors.ts';
+import { quotaHolderName } from '#bus/iam/quota-lending.ts';
 import type { EdgeName, ProjectName } from '#bus/ids.ts';
 import { type ReportBatch, RequestBusCommand, type RequestCommand, type RequestEvent, type RequestState } from '#bus/request/schema.ts';
 import { type ActorAddress, createLaneSubject, reportLaneSubject, requestAddress } from '#bus/subjects.ts';
@@ -36,6 +37,8 @@ export type PlacementOptions = {
   readonly viewAgeMs: number;
   /** Whether projects have quotas at all: otherwise there is no IAM to ask. */
   readonly hasQuotas: boolean;
+  /** The how-manieth process of its place this is. */
+  readonly life: number;
   readonly onOver: (why: WireError) => void;
 };
 
@@ -60,7 +63,10 @@ export class SimPlacement {
   constructor(options: PlacementOptions) {
     this.#o = options;
     this.#messages = new SimMessages({ ...options, fleet: this.#fleet });
-    this.#quota = options.hasQuotas && options.parts.asksForRoom ? new SimQuotaHolder(options.process, options.parts.book()) : null;
+    this.#quota =
+      options.hasQuotas && options.parts.asksForRoom
+        ? new SimQuotaHolder(options.process, options.parts.book(), quotaHolderName(options.process.name, options.life))
+        : null;
     this.#runner = new ActorRunner({
       process: options.process,
       definition: options.parts.request,
@@ -77,6 +83,7 @@ export class SimPlacement {
       this.#consume(`report-${lane}`, reportLaneSubject(lane), HOST_LIMITS.reportsInFlight, (delivery) => this.#handle(delivery, null));
       this.#consume(`lane-${lane}`, createLaneSubject(lane), HOST_LIMITS.laneInFlight, (delivery) => this.#handle(delivery, lane));
     }
+    if (this.#o.life > 1) this.#quota?.inherit();
     new LostEdges(process, laneCount).start();
   }
 

@@ -20,6 +20,8 @@ export type Ground = {
 
 export class Process {
   readonly name: string;
+  /** The how-manieth process of this name it is. */
+  readonly life: number;
   readonly random: Random;
   readonly clock: NodeClock;
   readonly link: Link;
@@ -27,8 +29,9 @@ export class Process {
   readonly queue: SimCommandQueue;
   readonly bus: SimBus;
 
-  constructor(name: string, ground: Ground, random: Random, quality: LinkQuality, clock: ClockFault) {
+  constructor(name: string, ground: Ground, random: Random, quality: LinkQuality, clock: ClockFault, life = 1) {
     this.name = name;
+    this.life = life;
     this.random = random;
     this.clock = new NodeClock(ground.time, clock);
     this.link = new Link(ground.time, random.child('link'), quality);

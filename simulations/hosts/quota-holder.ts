@@ -3,13 +3,14 @@
  * before a choice is committed, certainty that a commit counts before anything of it is forwarded.
  */
 import { wireError, type WireError } from '#bus/errors.ts';
-import type { LendingRequest, LendingResponse } from '#bus/iam/quota-lending.ts';
+import type { LendingRequest, LendingResponse, QuotaHolderName } from '#bus/iam/quota-lending.ts';
 import { type ProjectName, shardOfRequest } from '#bus/ids.ts';
 import { needOf, type QuotaAmounts, type QuotaLeaseId } from '#bus/project/quota.ts';
 import type { RequestState, ReservedQuota } from '#bus/request/schema.ts';
 import type { SandboxSpec } from '#bus/sandbox/spec.ts';
 import type { CommandResult } from '#actors/kernel/host.ts';
 import { type LeaseBook, shapeOf, type Taken } from '#actors/project/lease-book.ts';
+import { QUOTA_LIMITS } from '#actors/project/limits.ts';
 import { Asker } from './ask.ts';
 import { type Flow, start, until } from './flow.ts';
 import { HOST_LIMITS } from './limits.ts';
@@ -22,13 +23,16 @@ type Demand = { waiting: number; spent: number; since: number; drawing: ((drawn:
 
 export class SimQuotaHolder {
   readonly #process: Process;
+  readonly #holder: QuotaHolderName;
   readonly #book: LeaseBook;
   readonly #asker: Asker;
   readonly #demands = new Map<string, Demand>();
   #idleMs: number = HOST_LIMITS.quotaIdleMs;
 
-  constructor(process: Process, book: LeaseBook) {
+  /** `holder` names a place and the how-manieth life of it this is. */
+  constructor(process: Process, book: LeaseBook, holder: QuotaHolderName) {
     this.#process = process;
+    this.#holder = holder;
     this.#book = book;
     this.#asker = new Asker(process);
     process.bus.subscribe<QuotaLeaseId[]>('quota.recall', process.link, (leases) => {
@@ -81,6 +85,14 @@ export class SimQuotaHolder {
     return answer?.outcome === 'counted' ? null : wireError('IAM_UNAVAILABLE', `whether request ${id} has room is not known yet`);
   }
 
+  /** Has settled what the lives of this place before it had borrowed; given up when their leases must be over anyway. */
+  inherit(untilMs = this.#process.clock.monotonicMs() + QUOTA_LIMITS.leaseMs): void {
+    this.#asker.ask('iam.inherit', { v: 1, holder: this.#holder }, HOST_LIMITS.quotaAnswerMs, (answer) => {
+      if (answer || this.#process.clock.monotonicMs() >= untilMs) return;
+      this.#process.after(HOST_LIMITS.quotaRetryMs, 'inherit again', () => this.inherit(untilMs));
+    });
+  }
+
   #demandOf(project: ProjectName, each: QuotaAmounts): Demand {
     const shape = shapeOf(project, each);
     const known = this.#demands.get(shape) ?? { waiting: 0, spent: 0, since: this.#process.clock.monotonicMs(), drawing: null };
@@ -105,7 +117,7 @@ export class SimQuotaHolder {
     const prefetch = Math.max(HOST_LIMITS.quotaPrefetch, Math.ceil((demand.spent * HOST_LIMITS.quotaAheadMs) / Math.max(100, sentAt - demand.since)));
     Object.assign(demand, { spent: 0, since: sentAt });
     const lease: QuotaLeaseId = `ql-${this.#process.freshId()}${this.#process.freshId().slice(0, 8)}`;
-    const asked: LendingRequest<'drawQuota'> = { v: 1, project, holder: this.#process.name, lease, each, count: Math.max(1, demand.waiting), prefetch };
+    const asked: LendingRequest<'drawQuota'> = { v: 1, project, holder: this.#holder, lease, each, count: Math.max(1, demand.waiting), prefetch };
     const answer = yield* until<LendingResponse<'drawQuota'> | null>((done) => this.#asker.ask('iam.draw', asked, HOST_LIMITS.quotaAnswerMs, done));
     if (!answer) return { outcome: 'later', retryAfterMs: HOST_LIMITS.quotaRetryMs as never };
     if (answer.outcome !== 'lent') return answer;

@@ -2,11 +2,11 @@ import { describe, expect, test } from 'vitest';
 import type { JobCommand, JobEvent, JobState } from '#bus/job/schema.ts';
 import { SandboxRequest } from '#bus/sandbox/spec.ts';
 import type { TimestampMs } from '#bus/units.ts';
-import { fold } from '#actors/kernel/definition.ts';
-import { historyOf } from '#actors/kernel/testing/given.ts';
-import { jobDefinition } from '#actors/job/job.definition.ts';
-import { address, create, LIFE_MS, pause, stop, T0 } from '#actors/job/testing/samples.ts';
-import { memberOf } from './job-member.ts';
+import { fold } from '../kernel/definition.ts';
+import { historyOf } from '../kernel/testing/given.ts';
+import { jobDefinition } from './job.definition.ts';
+import { address, create, LIFE_MS, pause, stop, T0 } from './testing/samples.ts';
+import { memberOf } from './member.ts';
 
 const jobAfter = (...commands: JobCommand[]): JobState =>
   fold<JobState, JobEvent>(
