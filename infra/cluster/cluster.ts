@@ -15,7 +15,7 @@ import { connectJetStream, busConnectionOptions } from '#adapters/jetstream/mod.
 import { type Config, type ConfigInput, loadConfig, shardsOf } from '#runtime/config.ts';
 import type { Log } from '#runtime/log/log.ts';
 import { projectRoot } from '#runtime/project-root.ts';
-import { acquire, open, step } from '#runtime/roles/scope.ts';
+import { acquire, type Ending, openEndable, step } from '#runtime/roles/scope.ts';
 import { SERVED_ROLES, type ServedRole } from '#runtime/roles/supervision.ts';
 import { RoleChild } from '#runtime/roles/up/child.ts';
 import { UP_LIMITS } from '#runtime/roles/up/limits.ts';
@@ -72,22 +72,12 @@ export interface Cluster {
   closeKeepingSandboxes(): Promise<void>;
 }
 
-export const startCluster = async (options: ClusterOptions): Promise<Cluster> => {
-  const ending = { drain: true };
-  const { value, close } = await open(program(options, ending));
-  let closed: Promise<void> | undefined;
-  const closeOnce = (drain: boolean) => {
-    ending.drain = drain;
-    closed ??= close();
-    return closed;
-  };
-  return { ...value, close: () => closeOnce(true), closeKeepingSandboxes: () => closeOnce(false) };
-};
+export const startCluster = (options: ClusterOptions): Promise<Cluster> => openEndable((ending) => program(options, ending));
 
 type Parts = Omit<Cluster, 'close' | 'closeKeepingSandboxes'>;
 type Started = { readonly name: string; readonly config: Config; readonly child: RoleChild; readonly role: ServedRole };
 
-const program = (o: ClusterOptions, ending: { drain: boolean }): Effect.Effect<Parts, unknown, Scope.Scope> =>
+const program = (o: ClusterOptions, ending: Ending): Effect.Effect<Parts, unknown, Scope.Scope> =>
   Effect.gen(function* () {
     if (process.getuid?.() !== 0)
       return yield* Effect.fail(DsecError.of('HOST_UNFIT', 'a cluster makes namespaces, mounts and control groups: run it as root'));
@@ -188,7 +178,7 @@ const edgesOf = (
   bus: ClusterBus,
   edges: readonly EdgeName[],
   network: ClusterNetwork | null,
-  ending: { drain: boolean },
+  ending: Ending,
 ): Effect.Effect<Started[], unknown, Scope.Scope> =>
   Effect.all(
     edges.map((edgeName) =>

@@ -20,3 +20,20 @@ export const open = async <A>(program: Effect.Effect<A, unknown, Scope.Scope>): 
     .find((e) => e !== undefined);
   throw failure ?? new Error('start was interrupted');
 };
+
+/** How a platform ends: with its sandboxes drained, or leaving them to go on. */
+export type Ending = { drain: boolean };
+export type Endable = { close(): Promise<void>; closeKeepingSandboxes(): Promise<void> };
+
+/** As `open`, with two ways to end it; the first that is taken counts. */
+export const openEndable = async <A extends object>(program: (ending: Ending) => Effect.Effect<A, unknown, Scope.Scope>): Promise<A & Endable> => {
+  const ending: Ending = { drain: true };
+  const { value, close } = await open(program(ending));
+  let closed: Promise<void> | undefined;
+  const closeOnce = (drain: boolean) => {
+    ending.drain = drain;
+    closed ??= close();
+    return closed;
+  };
+  return { ...value, close: () => closeOnce(true), closeKeepingSandboxes: () => closeOnce(false) };
+};

@@ -12,7 +12,7 @@ import { type EmbeddedBus, startEmbeddedBus } from '#infra/nats/embedded.ts';
 import { type Config, pathsOf } from '../../config.ts';
 import type { Log } from '../../log/log.ts';
 import { projectRoot } from '../../project-root.ts';
-import { acquire, open, step } from '../scope.ts';
+import { acquire, type Ending, openEndable, step } from '../scope.ts';
 import type { FromRole } from '../supervision.ts';
 import { RoleChild } from './child.ts';
 import { UP_LIMITS } from './limits.ts';
@@ -41,22 +41,14 @@ export interface Platform {
   closeKeepingSandboxes(): Promise<void>;
 }
 
-export const startPlatform = async (options: PlatformOptions): Promise<Platform> => {
+export const startPlatform = (options: PlatformOptions): Promise<Platform> => {
   const progress = options.onProgress ?? (() => {});
-  const ending = { drain: true };
-  const { value, close } = await open(program(options, progress, ending));
-  let closed: Promise<void> | undefined;
-  const closeOnce = (drain: boolean) => {
-    ending.drain = drain;
-    closed ??= close();
-    return closed;
-  };
-  return { ...value, close: () => closeOnce(true), closeKeepingSandboxes: () => closeOnce(false) };
+  return openEndable((ending) => program(options, progress, ending));
 };
 
 type Parts = Omit<Platform, 'close' | 'closeKeepingSandboxes'>;
 
-const program = (o: PlatformOptions, progress: (message: string) => void, ending: { drain: boolean }): Effect.Effect<Parts, unknown, Scope.Scope> =>
+const program = (o: PlatformOptions, progress: (message: string) => void, ending: Ending): Effect.Effect<Parts, unknown, Scope.Scope> =>
   Effect.gen(function* () {
     const { config, log } = o;
     if (process.getuid?.() !== 0)

@@ -1,17 +1,16 @@
 /** `dsec stop` and `dsec delete`: one life-cycle command to many sandboxes. */
 import type { Command as Cli } from 'commander';
-import { DsecError } from '#bus/errors.ts';
 import { SANDBOX_STATUSES, type SandboxStatus } from '#bus/sandbox/state.ts';
 import type { DsecClient } from '../../client.ts';
 import { forEachLimited } from '../../concurrency.ts';
 import type { Sandbox } from '../../sandbox.ts';
 import type { SettleOptions } from '../../transition.ts';
+import { type ChoiceFlags, choiceOf, withChoice } from '../choice.ts';
 import { CLI_LIMITS } from '../limits.ts';
 import { printJson, printLine } from '../output.ts';
-import { collect, millisecondsOf, pairsOf } from '../parse.ts';
-import { type CommonFlags, act, report, withCommonOptions } from '../session.ts';
+import { millisecondsOf } from '../parse.ts';
+import { act, report } from '../session.ts';
 
-type Flags = CommonFlags & { readonly all?: boolean; readonly label?: string[]; readonly wait: boolean; readonly timeout?: string };
 type Verb = {
   readonly name: 'stop' | 'delete';
   readonly past: string;
@@ -31,23 +30,15 @@ export const registerLifecycle = (program: Cli): void => {
 };
 
 const registerVerb = (program: Cli, verb: Verb): void => {
-  withCommonOptions(
-    program
-      .command(verb.name)
-      .description(verb.description)
-      .argument('[sandboxes...]', 'ids')
-      .option('-a, --all', 'every sandbox of the project that this applies to')
-      .option('-l, --label <KEY=VALUE>', 'every one with this label; repeatable, all must match', collect)
-      .option('--no-wait', 'return as soon as the command is stored')
-      .option('--timeout <seconds>', 'how long to wait for each')
-      .addHelpText(
-        'after',
-        `\nRepeating it is harmless. Prints each id when it is ${verb.past}; goes on after a failure and ends with its exit code.\n\nExamples:\n  dsec ${verb.name} sb-0-…\n  dsec ${verb.name} --label job=nightly\n  dsec ${verb.name} --all --no-wait\n`,
-      ),
-  ).action((ids: string[], flags: Flags) => act(flags, (dsec) => apply(dsec, verb, ids, flags)));
+  withChoice(program.command(verb.name).description(verb.description), 'how long to wait for each')
+    .addHelpText(
+      'after',
+      `\nRepeating it is harmless. Prints each id when it is ${verb.past}; goes on after a failure and ends with its exit code.\n\nExamples:\n  dsec ${verb.name} sb-0-…\n  dsec ${verb.name} --label job=nightly\n  dsec ${verb.name} --all --no-wait\n`,
+    )
+    .action((ids: string[], flags: ChoiceFlags) => act(flags, (dsec) => apply(dsec, verb, ids, flags)));
 };
 
-const apply = async (dsec: DsecClient, verb: Verb, ids: readonly string[], flags: Flags): Promise<number> => {
+const apply = async (dsec: DsecClient, verb: Verb, ids: readonly string[], flags: ChoiceFlags): Promise<number> => {
   const options: SettleOptions = { wait: flags.wait, timeoutMs: millisecondsOf('timeout', flags.timeout) };
   const sandboxes = await chosen(dsec, verb, ids, flags);
   let code = 0;
@@ -64,12 +55,10 @@ const apply = async (dsec: DsecClient, verb: Verb, ids: readonly string[], flags
   return code;
 };
 
-const chosen = async (dsec: DsecClient, verb: Verb, ids: readonly string[], flags: Flags): Promise<readonly Sandbox[]> => {
-  const labels = pairsOf('label', flags.label);
-  const many = flags.all === true || labels !== undefined;
-  if (many === ids.length > 0) throw DsecError.of('INVALID_ARGUMENT', `name sandboxes, or choose them by --all or --label: dsec ${verb.name} ID…`);
-  if (!many) return ids.map((id) => dsec.sandbox(id));
+const chosen = async (dsec: DsecClient, verb: Verb, ids: readonly string[], flags: ChoiceFlags): Promise<readonly Sandbox[]> => {
+  const choice = choiceOf(verb.name, ids, flags);
+  if ('ids' in choice) return choice.ids.map((id) => dsec.sandbox(id));
   const found: Sandbox[] = [];
-  for await (const sandbox of dsec.list({ labels, status: verb.from, pageSize: 500 })) found.push(sandbox);
+  for await (const sandbox of dsec.list({ labels: choice.labels, status: verb.from, pageSize: 500 })) found.push(sandbox);
   return found;
 };

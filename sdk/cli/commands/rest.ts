@@ -1,14 +1,13 @@
 /** `dsec pause` and `dsec resume`: one sandbox or thousands, each told of as it gets there. @paper §6.3 */
 import type { Command as Cli } from 'commander';
-import { DsecError } from '#bus/errors.ts';
 import type { DsecClient } from '../../client.ts';
-import type { Chosen, ManyResult } from '../../many.ts';
+import type { ManyResult } from '../../many.ts';
+import { type ChoiceFlags, choiceOf, withChoice } from '../choice.ts';
 import { CLI_LIMITS } from '../limits.ts';
 import { complain, printJson, printLine } from '../output.ts';
-import { collect, millisecondsOf, pairsOf } from '../parse.ts';
-import { act, type CommonFlags, report, withCommonOptions } from '../session.ts';
+import { millisecondsOf } from '../parse.ts';
+import { act, report } from '../session.ts';
 
-type Flags = CommonFlags & { readonly all?: boolean; readonly label?: string[]; readonly wait: boolean; readonly timeout?: string };
 type Verb = { readonly name: 'pause' | 'resume'; readonly past: string; readonly description: string; readonly note: string };
 
 const VERBS: readonly Verb[] = [
@@ -23,23 +22,15 @@ const VERBS: readonly Verb[] = [
 
 export const registerRest = (program: Cli): void => {
   for (const verb of VERBS)
-    withCommonOptions(
-      program
-        .command(verb.name)
-        .description(verb.description)
-        .argument('[sandboxes...]', 'ids')
-        .option('-a, --all', 'every sandbox of the project that this applies to')
-        .option('-l, --label <KEY=VALUE>', 'every one with this label; repeatable, all must match', collect)
-        .option('--no-wait', 'return as soon as the commands are stored')
-        .option('--timeout <seconds>', 'how long to wait for all of them')
-        .addHelpText(
-          'after',
-          `\n${verb.note} Repeating it is harmless. Prints each id when it is ${verb.past}, says how far it is every\n${CLI_LIMITS.progressMs / 1_000} seconds, goes on after a failure and ends with its exit code. Interrupted, what was sent goes on.\n\nExamples:\n  dsec ${verb.name} sb-0-…\n  dsec ${verb.name} --label job=nightly\n  dsec ${verb.name} --all --json | jq -r 'select(.error).id'\n`,
-        ),
-    ).action((ids: string[], flags: Flags) => act(flags, (dsec) => apply(dsec, verb, ids, flags)));
+    withChoice(program.command(verb.name).description(verb.description), 'how long to wait for all of them')
+      .addHelpText(
+        'after',
+        `\n${verb.note} Repeating it is harmless. Prints each id when it is ${verb.past}, says how far it is every\n${CLI_LIMITS.progressMs / 1_000} seconds, goes on after a failure and ends with its exit code. Interrupted, what was sent goes on.\n\nExamples:\n  dsec ${verb.name} sb-0-…\n  dsec ${verb.name} --label job=nightly\n  dsec ${verb.name} --all --json | jq -r 'select(.error).id'\n`,
+      )
+      .action((ids: string[], flags: ChoiceFlags) => act(flags, (dsec) => apply(dsec, verb, ids, flags)));
 };
 
-const apply = async (dsec: DsecClient, verb: Verb, ids: readonly string[], flags: Flags): Promise<number> => {
+const apply = async (dsec: DsecClient, verb: Verb, ids: readonly string[], flags: ChoiceFlags): Promise<number> => {
   const stop = new AbortController();
   const interrupt = (): void => stop.abort();
   process.once('SIGINT', interrupt);
@@ -48,8 +39,9 @@ const apply = async (dsec: DsecClient, verb: Verb, ids: readonly string[], flags
   const ticker = setInterval(() => void complain(`${said()} so far`).catch(() => {}), CLI_LIMITS.progressMs);
   let code = 0;
   try {
+    const chosen = choiceOf(verb.name, ids, flags);
     const options = { wait: flags.wait, timeoutMs: millisecondsOf('timeout', flags.timeout), signal: stop.signal };
-    const many = verb.name === 'pause' ? dsec.pauseMany(chosenBy(ids, flags, verb), options) : dsec.resumeMany(chosenBy(ids, flags, verb), options);
+    const many = verb.name === 'pause' ? dsec.pauseMany(chosen, options) : dsec.resumeMany(chosen, options);
     for await (const result of many) {
       count.givenBackMiB += result.state?.memoryGivenBackMiB ?? 0;
       count[result.error ? 'failed' : 'done'] += 1;
@@ -66,17 +58,10 @@ const apply = async (dsec: DsecClient, verb: Verb, ids: readonly string[], flags
 
 const given = (verb: Verb, mib: number): string => (verb.name === 'pause' && mib > 0 ? `, ${mib} MiB given back` : '');
 
-const print = async ({ id, state, error }: ManyResult, verb: Verb, flags: Flags): Promise<number> => {
+const print = async ({ id, state, error }: ManyResult, verb: Verb, flags: ChoiceFlags): Promise<number> => {
   if (flags.json) {
     const { memoryGivenBackMiB } = state ?? {};
     await printJson({ id, ...(error ? { error: error.toWire() } : { done: flags.wait ? verb.past : 'stored', memoryGivenBackMiB }) });
   } else if (!error) await printLine(id);
   return error ? report(error) : 0;
-};
-
-const chosenBy = (ids: readonly string[], flags: Flags, verb: Verb): Chosen => {
-  const labels = pairsOf('label', flags.label);
-  const many = flags.all === true || labels !== undefined;
-  if (many === ids.length > 0) throw DsecError.of('INVALID_ARGUMENT', `name sandboxes, or choose them by --all or --label: dsec ${verb.name} ID…`);
-  return many ? { labels: labels ?? {} } : { ids };
 };
