@@ -1,6 +1,6 @@
 /** One role's part of what its process shows: its log and its bus, watched, and the checks and gauges that are its own. */
 import type { BusReport, JetStreamBus } from '#adapters/jetstream/mod.ts';
-import type { StoredCommit } from '#actors/ports/event-log.ts';
+import type { EventLog, StoredCommit } from '#actors/ports/event-log.ts';
 import type { Log } from '../log/log.ts';
 import type { Instruments } from './instruments.ts';
 import { OPS_LIMITS } from './limits.ts';
@@ -54,8 +54,8 @@ export class RoleOps {
     this.log.warn('bus.report', { detail: line });
   }
 
-  /** The same bus, watched. */
-  watch(bus: JetStreamBus): JetStreamBus {
+  /** The same bus, watched; its log by another way to it where there is one. */
+  watch(bus: JetStreamBus, log: EventLog = bus.eventLog): JetStreamBus {
     const { role, instruments } = this.#o;
     const consumers = new Set<string>();
     this.check('bus', () => (bus.isConnected ? null : 'the bus cannot be reached; what is asked meanwhile waits or is refused'));
@@ -65,7 +65,7 @@ export class RoleOps {
     });
     this.collect(() => instruments.busConnected.set({ role }, bus.isConnected ? 1 : 0));
     this.collect(() => this.#collectBacklog(bus, consumers));
-    const eventLog = observeEventLog(bus.eventLog, instruments, role, (stored) => {
+    const eventLog = observeEventLog(log, instruments, role, (stored) => {
       for (const listener of this.#listeners) listener(stored);
     });
     const commandQueue = observeQueue(bus.commandQueue, instruments, role, (name) => {

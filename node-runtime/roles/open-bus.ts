@@ -12,6 +12,7 @@ import { type Config, pathsOf, shardsOf } from '../config.ts';
 import type { RoleOps } from '../ops/role-ops.ts';
 import { PLACEMENT_LIMITS } from './placement/limits.ts';
 import { acquire, step } from './scope.ts';
+import type { SharedTails } from './shared-tails.ts';
 import type { ServedRole } from './supervision.ts';
 
 export const serversOf = (config: Config): string[] => {
@@ -44,7 +45,8 @@ export const keyIn = (config: Config, file: string): { seed: string; publicKey: 
 
 type Bus = { readonly connection: NatsConnection; readonly jetStream: JetStreamBus };
 
-export const openBus = (config: Config, role: ServedRole, ops: RoleOps): Effect.Effect<Bus, unknown, Scope.Scope> =>
+/** `tails`: where this process has other roles that follow the log. */
+export const openBus = (config: Config, role: ServedRole, ops: RoleOps, tails?: SharedTails): Effect.Effect<Bus, unknown, Scope.Scope> =>
   Effect.gen(function* () {
     const { log } = ops;
     const connection = yield* acquire(
@@ -64,5 +66,5 @@ export const openBus = (config: Config, role: ServedRole, ops: RoleOps): Effect.
     const { busDuplicateWindowMs: duplicateWindowMs } = config;
     const settings = { shards: shardsOf(config), replicas: config.replicas, ...(duplicateWindowMs === undefined ? {} : { duplicateWindowMs }) };
     yield* step(() => whenBusAnswers(() => jetStream.ensureStreams(settings), log));
-    return { connection, jetStream: ops.watch(jetStream) };
+    return { connection, jetStream: ops.watch(jetStream, tails?.of(jetStream.eventLog)) };
   });

@@ -20,16 +20,23 @@ import { iamRole } from './iam/role.ts';
 import { jobsRole, type Lent } from './jobs/role.ts';
 import { placementRole } from './placement/role.ts';
 import { open } from './scope.ts';
+import { SharedTails } from './shared-tails.ts';
 import type { FromRole, ServedRole, ToRole } from './supervision.ts';
 import { watcherRole } from './watcher/role.ts';
 
-const program = (role: ServedRole, config: Config, lent: Lent, process: Ops): Effect.Effect<Pick<Edge, 'drain'> | null, unknown, Scope.Scope> => {
+const program = (
+  role: ServedRole,
+  config: Config,
+  lent: Lent,
+  process: Ops,
+  tails: SharedTails,
+): Effect.Effect<Pick<Edge, 'drain'> | null, unknown, Scope.Scope> => {
   const ops = process.role(role, createLog(role, config.logLevel));
   switch (role) {
     case 'apiserver':
-      return apiserverRole(config, ops);
+      return apiserverRole(config, ops, tails);
     case 'iam':
-      return iamRole(config, ops);
+      return iamRole(config, ops, tails);
     case 'placement':
       return placementRole(config, ops);
     case 'watcher':
@@ -53,7 +60,8 @@ export const serve = async (roles: readonly ServedRole[], config: Config, lent: 
   try {
     tracing = await startTracing(config.traces, `dsec-${roles.join('+')}`);
     ops = await Ops.open(roles, config, log);
-    for (const role of roles) opened.push(await open(program(role, config, lent, ops)));
+    const tails = new SharedTails();
+    for (const role of roles) opened.push(await open(program(role, config, lent, ops, tails)));
     writeFileSync(pidFile, `${process.pid}\n`);
     ops.serving();
     log.info('role.ready', { commands: COMMANDS_STREAM });

@@ -9,6 +9,12 @@ export const PROJECTION_LIMITS = {
    * mostly comes within it, and only the newest is written.
    */
   gatherMs: 50,
+  /**
+   * While so many come within `gatherMs`, and nobody waits for a sequence, they gather up to `gatherManyMs`: a sandbox's birth and start
+   * then mostly fall together. Measured: 58 instead of 96 µs of processor time for each sandbox that starts.
+   */
+  manyCommits: 32,
+  gatherManyMs: 250,
   /** A file that nobody has fed for longer is rebuilt: tombstones may have come and gone meanwhile, their rows would stay for ever. */
   offlineMs: KEY_LIMITS.tombstoneTtlMs / 2,
   /** Calls that wait for a sequence; more are told OVERLOADED. */

@@ -148,12 +148,19 @@ class ShardFeeder {
     if (this.#pending.length >= PROJECTION_LIMITS.batchCommits && !this.#flush())
       throw DsecError.of('NO_SPACE', `shard ${this.#shard}: the projection cannot be written now`);
     this.#pending.push(entry);
-    this.#cancelDue ??= this.#later(() => this.#flush());
+    this.#cancelDue ??= this.#later(() => this.#due());
   }
 
   #later(task: () => void): () => void {
     const sinceMs = performance.now() - this.#flushedAtMs;
     return sinceMs >= PROJECTION_LIMITS.gatherMs ? afterThisTurn(task) : after(PROJECTION_LIMITS.gatherMs - sinceMs, task);
+  }
+
+  #due(): void {
+    const { manyCommits, gatherMs, gatherManyMs } = PROJECTION_LIMITS;
+    const areMany = this.#pending.length >= manyCommits && performance.now() - this.#flushedAtMs < gatherManyMs;
+    if (areMany && !this.#projection.isAwaited) this.#cancelDue = after(gatherMs, () => this.#due());
+    else this.#flush();
   }
 
   #flush(): boolean {

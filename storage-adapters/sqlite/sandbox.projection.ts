@@ -118,6 +118,11 @@ export class SandboxProjection {
     return Object.fromEntries(this.#asOf);
   }
 
+  /** Whether a call waits for it to get further. */
+  get isAwaited(): boolean {
+    return this.#waiters.isAny;
+  }
+
   /** Resolves once each named shard is folded up to its sequence; rejects with DEADLINE_EXCEEDED after `timeoutMs`. */
   async waitFor(atLeast: Sequences, timeoutMs: number): Promise<void> {
     for (const shard of Object.keys(atLeast))

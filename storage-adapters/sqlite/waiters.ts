@@ -8,6 +8,10 @@ type Waiter = { readonly atLeast: Sequences; readonly resolve: () => void; reado
 export class Waiters {
   readonly #waiting = new Set<Waiter>();
 
+  get isAny(): boolean {
+    return this.#waiting.size > 0;
+  }
+
   wait(atLeast: Sequences, asOf: Sequences, timeoutMs: number): Promise<void> {
     if (isReached(atLeast, asOf)) return Promise.resolve();
     if (this.#waiting.size >= PROJECTION_LIMITS.waiters)

@@ -15,6 +15,7 @@ import { authenticateOf } from '../authenticate.ts';
 import { EdgeStates } from '../edge-states.ts';
 import { openLayerStore } from '../layer-store.ts';
 import { openBus } from '../open-bus.ts';
+import type { SharedTails } from '../shared-tails.ts';
 import { acquire, step } from '../scope.ts';
 import { serveApi } from './apiserver.ts';
 import { Decisions } from './decisions.ts';
@@ -24,10 +25,10 @@ import { Rates } from './rates.ts';
 import { createVerbs } from './verbs.ts';
 import { WaitingCreates } from './waiting-creates.ts';
 
-export const apiserverRole = (config: Config, ops: RoleOps): Effect.Effect<null, unknown, Scope.Scope> =>
+export const apiserverRole = (config: Config, ops: RoleOps, tails: SharedTails): Effect.Effect<null, unknown, Scope.Scope> =>
   Effect.gen(function* () {
     const { log } = ops;
-    const { connection, jetStream } = yield* openBus(config, 'apiserver', ops);
+    const { connection, jetStream } = yield* openBus(config, 'apiserver', ops, tails);
     const paths = pathsOf(config);
     const shards = shardsOf(config);
     const projection = yield* acquire(

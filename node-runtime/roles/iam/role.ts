@@ -8,6 +8,7 @@ import type { RoleOps } from '../../ops/role-ops.ts';
 import { serveApi } from '../apiserver/apiserver.ts';
 import { authenticateBy, everybody } from '../identity.ts';
 import { credentialsOf, keyIn, openBus, serversOf } from '../open-bus.ts';
+import type { SharedTails } from '../shared-tails.ts';
 import { acquire } from '../scope.ts';
 import type { FromRole } from '../supervision.ts';
 import { serveCallout } from './callout.ts';
@@ -17,10 +18,10 @@ import { Kicker } from './kick.ts';
 import type { Projects } from './projects.ts';
 import { createIamVerbs } from './verbs.ts';
 
-export const iamRole = (config: Config, ops: RoleOps): Effect.Effect<null, unknown, Scope.Scope> =>
+export const iamRole = (config: Config, ops: RoleOps, tails: SharedTails): Effect.Effect<null, unknown, Scope.Scope> =>
   Effect.gen(function* () {
     const { log } = ops;
-    const { connection, jetStream } = yield* openBus(config, 'iam', ops);
+    const { connection, jetStream } = yield* openBus(config, 'iam', ops, tails);
     const clock = clockWithOffset(config.clockOffsetMs);
     const shards = shardsOf(config);
     const { eventLog } = jetStream;
