@@ -5,7 +5,7 @@ import type { SnapshotView } from '#bus/sandbox/snapshot.ts';
 import type { SandboxStatus } from '#bus/sandbox/state.ts';
 import { Admin } from './admin.ts';
 import { type ContextOptions, resolveContext } from './context.ts';
-import { type GroupOptions, runMany, runOne } from './create/run.ts';
+import { type GroupOptions, runAsked, runMany, runOne } from './create/run.ts';
 import type { Command } from './exec/command.ts';
 import type { Group } from './group.ts';
 import { SDK_LIMITS } from './limits.ts';
@@ -48,7 +48,7 @@ export const connect = async (options: ConnectOptions = {}): Promise<DsecClient>
   const timeoutMs = options.timeoutMs ?? SDK_LIMITS.connectTimeoutMs;
   const bus = await connectBus(context, { name: options.name ?? 'dsec-sdk', timeoutMs });
   const session = new Session(bus, context.project, systemClock, options.onWait);
-  session.makeGroup = (options, wait) => runMany(session, options, wait);
+  session.makeForks = (order, wait) => runAsked(session, order, wait);
   try {
     await session.shardCount({ giveUpAfterMs: timeoutMs });
   } catch (thrown) {

@@ -16,6 +16,8 @@ export const SDK_LIMITS = {
   attemptTimeoutMs: 1_500,
   /** One attempt of a life-cycle command: the apiserver waits 5 s for the Edge's decision before it answers `pending`. */
   decisionTimeoutMs: 7_000,
+  /** One attempt of a fork: the apiserver waits 5 s for the Edge's decision and 5 s for the capture. */
+  forkTimeoutMs: 12_000,
   /** One attempt of a list: the apiserver waits up to 10 s for its projection to reach what the client has seen. */
   listTimeoutMs: 12_000,
   /** A control-plane call as a whole, when the caller names no time. */

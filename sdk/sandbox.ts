@@ -155,10 +155,11 @@ export class Sandbox {
 
   /**
    * Makes `count` sandboxes that begin with its files as they are now: up to 256, each with its own limits, lives and network, by
-   * default those of this one. What each became is in the group. @paper §6.1
+   * default those of this one. What each became is in the group; the call itself throws SANDBOX_NOT_FOUND, SANDBOX_ENDED, INVALID_STATE
+   * (stopping), JOB_ENDED, KEY_CONFLICT, and what the capture failed with (UNPORTABLE_FILE, NO_SPACE), and nothing was made. @paper §6.1
    */
   async fork(count: number, options: ForkOptions = {}): Promise<Group> {
-    return forkSandbox(this.#session, await this.refresh(), count, options);
+    return forkSandbox(this.#session, this.id, count, options);
   }
 
   /**

@@ -2,10 +2,10 @@
  * What one connected client shares among its handles: the two planes, the feed of commits, and the few facts that save
  * round trips (shards, newest Edge) or make lists read the client's own writes (newest sequence per shard).
  */
-import type { EdgeName, ProjectName, Shard } from '#bus/ids.ts';
+import type { ClientKey, EdgeName, ProjectName, Shard } from '#bus/ids.ts';
+import type { Ask } from './create/create-waiter.ts';
 import type { GroupOptions } from './create/run.ts';
 import type { Group } from './group.ts';
-import type { RunOptions } from './run-options.ts';
 import { ApiClient } from './transport/api-client.ts';
 import type { Bus } from './transport/bus.ts';
 import { type Clock, systemClock } from './transport/clock.ts';
@@ -13,6 +13,9 @@ import { Feed } from './transport/feed.ts';
 import { Losses } from './transport/losses.ts';
 import { OpClient } from './transport/op-client.ts';
 import { type WaitListener, Waits } from './transport/waits.ts';
+
+/** `askWith`: how they are ordered under a key. */
+export type ForkOrder = { readonly key: ClientKey | undefined; readonly count: number; readonly askWith: (key: ClientKey) => Ask };
 
 /** Of round-trip times, as TCP does it. */
 const SMOOTHING = 1 / 8;
@@ -27,8 +30,8 @@ export class Session {
   readonly feed: Feed;
   /** Edge of the newest assignment seen: a first guess where the next sandbox will be. */
   edgeHint: EdgeName | undefined;
-  /** Makes sandboxes; the client's, given here because handles make them too and are made by it. */
-  makeGroup: (options: RunOptions, wait: GroupOptions) => Promise<Group> = () => Promise.reject(new Error('this session has no client'));
+  /** Makes forks; the client's, given here because handles make them and are made by it. */
+  makeForks: (order: ForkOrder, wait: Omit<GroupOptions, 'count' | 'mode'>) => Promise<Group> = () => Promise.reject(new Error('this session has no client'));
   /** What single creates take at the moment, smoothed; 0 before the first. */
   #createMs = 0;
   readonly #seen = new Map<Shard, number>();

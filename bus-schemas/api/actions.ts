@@ -23,6 +23,8 @@ export const VERB_DEMANDS = {
   snapshots: 'sandbox.read',
   deleteSnapshot: 'sandbox.control',
   extend: 'sandbox.control',
+  /** And `sandbox.control`, which its handler asks for. */
+  fork: 'sandbox.create',
   createProject: 'project.create',
   getProject: 'project.read',
   listProjects: 'project.read',

@@ -7,6 +7,7 @@ import { WireError } from '../errors.ts';
 import { Decision } from './decision.ts';
 import { IAM_API } from './iam.ts';
 import { FLEET_API } from './fleet.ts';
+import { FORK_API } from './fork.ts';
 import { JOB_API } from './jobs.ts';
 import { MANY_API } from './many.ts';
 import { Commit } from '../envelope.ts';
@@ -121,6 +122,7 @@ export const API = {
     request: one.extend({ afterVersion: z.number().int().nonnegative().default(0), limit: z.number().int().min(1).max(500).default(100) }),
     response: z.object({ commits: z.array(Commit.extend({ streamSequence: z.number().int() })), more: z.boolean() }),
   },
+  ...FORK_API,
   ...MANY_API,
   ...FLEET_API,
   ...JOB_API,

@@ -593,6 +593,8 @@ export const SAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>>
     'resumeMany.response': { items: [], next: sandboxId },
     'snapshot.request': { ...one, snapshotId: 'after-setup' },
     'snapshot.response': decision,
+    'fork.request': { v: 1, id: sandboxId, key: 'branch-3', count: 16, changes: { limits: { memoryMiB: 256 }, env: { BRANCH: '3' } } },
+    'fork.response': { decision: 'accepted', requestId, bodyHash: 'ab'.repeat(32) },
     'snapshots.request': { v: 1, sandboxId },
     'snapshots.response': { snapshots: [{ id: 'after-setup', sandboxId, at, layers: [digest], facts: snapshotFacts }], next: null },
     'deleteSnapshot.request': { v: 1, snapshotId: 'after-setup' },

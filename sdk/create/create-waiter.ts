@@ -1,5 +1,5 @@
 /**
- * Sends one create (1…256 equal sandboxes under one key) and waits until each item runs or has failed. @paper §2.1
+ * Orders 1…256 equal sandboxes under one key and waits until each item runs or has failed. @paper §2.1
  *
  * Follows the request actor and the sandboxes on `dsec.out` from before the create is sent. Core messages may be lost,
  * so items without news are also asked for, at a bounded pace and at once after a reconnect.
@@ -15,17 +15,22 @@ import type { DurationMs } from '#bus/units.ts';
 import { SDK_LIMITS } from '../limits.ts';
 import type { Order } from '../run-options.ts';
 import type { Session } from '../session.ts';
+import type { CallOptions } from '../transport/api-client.ts';
 import { Latch, type WakeReason } from '../transport/latch.ts';
 import { newestStates } from '../transport/states.ts';
 import { Assembly, type Item } from './assembly.ts';
 
+export type Ask = (call: CallOptions & { readonly timeoutMs: DurationMs }) => Promise<ApiResponse<'create'>>;
 export type CreateOrder = {
   readonly key: ClientKey;
   readonly count: number;
-  readonly spec: Order['spec'];
   /** The key may have been used before: its commits lie in the past and have to be asked for. */
   readonly mayExist: boolean;
-};
+} & (
+  | { readonly spec: Order['spec'] }
+  /** Ordered by something else than a create. */
+  | { readonly ask: Ask }
+);
 export type CreateWaitOptions = {
   readonly deadlineAt: number;
   readonly timeoutMs: number;
@@ -103,10 +108,10 @@ class CreateWaiter {
   }
 
   async send(): Promise<ApiResponse<'create'>> {
-    const { key, count, spec, mayExist } = this.#order;
     const { timeoutMs, signal } = this.#options;
-    const wire = { key, freshKey: !mayExist, count, spec, timeoutMs: Math.max(1_000, timeoutMs) as DurationMs };
-    const { requestId, bodyHash } = await this.#session.api.call('create', wire, { giveUpAfterMs: this.#leftMs(), signal });
+    const call = { timeoutMs: Math.max(1_000, timeoutMs) as DurationMs, giveUpAfterMs: this.#leftMs(), signal };
+    const ask = 'ask' in this.#order ? this.#order.ask : asCreate(this.#session, this.#order);
+    const { requestId, bodyHash } = await ask(call);
     this.assembly.expectBody(bodyHash);
     return { requestId, bodyHash };
   }
@@ -242,6 +247,11 @@ class CreateWaiter {
     return this.#options.deadlineAt - this.#session.clock.now();
   }
 }
+
+const asCreate =
+  (session: Session, { key, count, spec, mayExist }: Extract<CreateOrder, { spec: unknown }>): Ask =>
+  ({ timeoutMs, ...call }) =>
+    session.api.call('create', { key, freshKey: !mayExist, count, spec, timeoutMs }, call);
 
 export const keyConflict = (key: ClientKey): DsecError =>
   DsecError.of('KEY_CONFLICT', `key "${key}" already names a create with other options; use a new key for a new request`, { details: { key } });

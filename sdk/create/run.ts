@@ -6,9 +6,9 @@ import type { GroupMode } from '#bus/request/group.ts';
 import { Group, type GroupItem, type GroupProgress } from '../group.ts';
 import { type RunOptions, type WaitOptions, groupSize, orderOf, waitOptionsOf } from '../run-options.ts';
 import { Sandbox } from '../sandbox.ts';
-import type { Session } from '../session.ts';
+import type { ForkOrder, Session } from '../session.ts';
 import { randomKey } from '../transport/clock.ts';
-import { createAndWait } from './create-waiter.ts';
+import { type CreateOrder, createAndWait } from './create-waiter.ts';
 import { createGroupAndWait } from './group-waiter.ts';
 
 export type GroupOptions = WaitOptions & {
@@ -43,17 +43,34 @@ export const runMany = async (session: Session, options: RunOptions, { count, mo
   const wait = startWait(session, waitOptions);
   const collected = new Collected(count, onItem);
   const requestId = await namingKey(key, () => (isLarge(order) ? inChunks(session, order, wait, collected) : inOne(session, order, wait, collected)));
-  return new Group(
+  return groupOf(key, collected, wait, requestId);
+};
+
+/** As `runMany`, of sandboxes that `ask` orders in another way than by a create; at most 256. */
+export const runAsked = async (
+  session: Session,
+  { key: named, count, askWith }: ForkOrder,
+  { onItem, ...waitOptions }: Omit<GroupOptions, 'count' | 'mode'>,
+): Promise<Group> => {
+  const key = named ?? ClientKey.parse(randomKey());
+  const wait = startWait(session, waitOptions);
+  const collected = new Collected(count, onItem);
+  const order = { key, count, ask: askWith(key), mayExist: named !== undefined };
+  const requestId = await namingKey(key, () => inOne(session, order, wait, collected));
+  return groupOf(key, collected, wait, requestId);
+};
+
+const groupOf = (key: ClientKey, collected: Collected, wait: Wait, requestId: string): Group =>
+  new Group(
     key,
     collected.finish((index) => ({ index, error: new DsecError(deadline(collected.sandboxIdOf(index), key, wait.timeoutMs, requestId)) })),
   );
-};
 
 type ManyOrder = Parameters<typeof createGroupAndWait>[1];
 const isLarge = ({ count, mode }: ManyOrder): boolean => count > WIRE_LIMITS.maxCreatesPerMessage || mode === 'allOrNothing';
 
 /** A group that one message holds is followed sandbox by sandbox: its handles know their states. */
-const inOne = async (session: Session, order: ManyOrder, wait: Wait, collected: Collected): Promise<string> => {
+const inOne = async (session: Session, order: CreateOrder, wait: Wait, collected: Collected): Promise<string> => {
   type Settled = { readonly index: number; readonly outcome: Awaited<ReturnType<typeof createAndWait>>['items'][number]['outcome'] };
   const settled = ({ index, outcome }: Settled): void => {
     if (outcome?.ok) collected.put({ index, sandbox: new Sandbox(session, outcome.state.id, outcome.state) });

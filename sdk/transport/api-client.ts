@@ -14,7 +14,7 @@ import type { Waits } from './waits.ts';
 
 export type CallOptions = { readonly giveUpAfterMs?: number | undefined; readonly signal?: AbortSignal | undefined };
 
-const { attemptTimeoutMs, decisionTimeoutMs, listTimeoutMs } = SDK_LIMITS;
+const { attemptTimeoutMs, decisionTimeoutMs, forkTimeoutMs, listTimeoutMs } = SDK_LIMITS;
 /** Verbs that take longer than a look: they wait for a node's decision, a projection, or a batch of commits. */
 const SLOW_VERBS: Partial<Record<ApiVerb, number>> = {
   list: listTimeoutMs,
@@ -24,6 +24,7 @@ const SLOW_VERBS: Partial<Record<ApiVerb, number>> = {
   resume: decisionTimeoutMs,
   snapshot: decisionTimeoutMs,
   snapshots: listTimeoutMs,
+  fork: forkTimeoutMs,
   deleteSnapshot: attemptTimeoutMs,
   extend: decisionTimeoutMs,
   pauseMany: listTimeoutMs,

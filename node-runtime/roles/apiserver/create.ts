@@ -8,6 +8,7 @@ import { DsecError } from '#bus/errors.ts';
 import { bodyHashOf, messageIdOf, type ProjectName, type RequestId, requestIdFor, type SandboxId, type SnapshotId } from '#bus/ids.ts';
 import { WIRE_LIMITS } from '#bus/limits.ts';
 import type { RequestBusCommand, RequestState } from '#bus/request/schema.ts';
+import type { SandboxRequest } from '#bus/sandbox/spec.ts';
 import { createLaneSubject, laneOf, requestAddress } from '#bus/subjects.ts';
 import { addMs } from '#bus/units.ts';
 import type { Caller } from './apiserver.ts';
@@ -22,35 +23,44 @@ export const create = async (o: VerbsOptions, request: ApiParsed<'create'>, call
   const requestId = requestIdFor(project, request.key, o.shards.length);
   const bodyHash = bodyHashOf({ count: request.count, mode: request.mode, spec: request.spec });
   const answer = { requestId, bodyHash };
-  const resolving = async () => {
-    const { image } = request.spec;
-    const lost = typeof image === 'object' && 'recover' in image ? await lostSandbox(o, project, image.recover) : null;
-    const asked = lost ? inPlaceOf(lost, request.spec) : request.spec;
-    const resolve: Resolve = {
-      stack: o.resolveStack,
-      taken: (from) => {
-        if (lost) return leftOf(lost, (id) => o.snapshots.find(project, id));
-        return 'snapshot' in from ? snapshotTaken(o, project, from) : Promise.reject(DsecError.of('INTERNAL', 'nothing was taken'));
-      },
-    };
-    return resolveSpec(await asJobMember(o.eventLog, project, asked, o.clock.now()), resolve, o.defaultLimits);
-  };
-  const resolved = await resolving().catch(async (thrown: unknown) => {
+  const resolved = await withResolved(o, project, request.spec).catch(async (thrown: unknown) => {
     // A key that was accepted keeps its answer, also when an image it named has been removed since.
     if (await isKnown(o, project, answer)) return null;
     throw thrown;
   });
   if (!resolved) return answer;
-  const envelope = envelopeOf(o, request, caller, answer, resolved);
+  // Storing is harmless when the key is known, so both go out together: one round trip, not two.
+  await Promise.all([request.freshKey ? null : isKnown(o, project, answer), storeCreate(o, request, caller, answer, resolved)]);
+  return answer;
+};
+
+/** Names to digests, defaults, the job's bounds. */
+export const withResolved = async (o: VerbsOptions, project: ProjectName, request: SandboxRequest): Promise<ResolvedSpec> => {
+  const { image } = request;
+  const lost = typeof image === 'object' && 'recover' in image ? await lostSandbox(o, project, image.recover) : null;
+  const asked = lost ? inPlaceOf(lost, request) : request;
+  const resolve: Resolve = {
+    stack: o.resolveStack,
+    taken: (from) => {
+      if (lost) return leftOf(lost, (id) => o.snapshots.find(project, id));
+      return 'snapshot' in from ? snapshotTaken(o, project, from) : Promise.reject(DsecError.of('INTERNAL', 'nothing was taken'));
+    },
+  };
+  return resolveSpec(await asJobMember(o.eventLog, project, asked, o.clock.now()), resolve, o.defaultLimits);
+};
+
+type Placing = Pick<ApiParsed<'create'>, 'key' | 'count' | 'mode' | 'timeoutMs'>;
+
+/** Resolves when the command to place them is stored. OVERLOADED when too many wait. Harmless when the key is known. */
+export const storeCreate = async (o: VerbsOptions, placing: Placing, caller: Caller, answer: ApiResponse<'create'>, resolved: ResolvedSpec): Promise<void> => {
+  const { project } = caller;
+  const envelope = envelopeOf(o, placing, caller, answer, resolved);
   const lane = laneOf(project, o.laneCount);
   o.waiting.enter(envelope.id, project, lane);
-  // Storing is harmless when the key is known, so both go out together: one round trip, not two.
-  const stored = o.decisions.storeCreate(createLaneSubject(lane), envelope).catch((thrown: unknown) => {
+  await o.decisions.storeCreate(createLaneSubject(lane), envelope).catch((thrown: unknown) => {
     o.waiting.leave(envelope.id);
     throw thrown;
   });
-  await Promise.all([request.freshKey ? null : isKnown(o, project, answer), stored]);
-  return answer;
 };
 
 const snapshotTaken = async (o: VerbsOptions, project: ProjectName, { snapshot, sandbox }: { snapshot: SnapshotId; sandbox?: SandboxId | undefined }) => {
@@ -61,7 +71,7 @@ const snapshotTaken = async (o: VerbsOptions, project: ProjectName, { snapshot, 
 
 const envelopeOf = (
   o: VerbsOptions,
-  { key, count, mode, timeoutMs }: ApiParsed<'create'>,
+  { key, count, mode, timeoutMs }: Placing,
   { project, principal, traceparent }: Caller,
   { requestId, bodyHash }: ApiResponse<'create'>,
   { spec, forkedFrom }: ResolvedSpec,
@@ -78,7 +88,7 @@ const envelopeOf = (
 const isGroup = ({ count, mode }: Pick<ApiParsed<'create'>, 'count' | 'mode'>): boolean => count > WIRE_LIMITS.maxCreatesPerMessage || mode === 'allOrNothing';
 
 /** Whether the key already names an equal request. KEY_CONFLICT when it names another one, KEY_EXPIRED when it is too old. */
-const isKnown = async (
+export const isKnown = async (
   o: VerbsOptions,
   project: ProjectName,
   { requestId, bodyHash }: { readonly requestId: RequestId; readonly bodyHash: string },

@@ -17,6 +17,12 @@ export const APISERVER_LIMITS = {
   /** Tries to store a command whose outcome is unknown, with the same id each time. */
   enqueueAttempts: 20,
   enqueueRetryMs: 250,
+  /** How long one call to fork waits for the capture before it is answered `pending`; looks at the log meanwhile, ever more slowly. */
+  forkWaitMs: 5_000,
+  forkLookFirstMs: 4,
+  forkLookSlowestMs: 64,
+  /** Commits since the capture began among which its failure is looked for: one or two, unless others change the sandbox too. */
+  forkCommitsLooked: 64,
   /** Longest wait for a projection to reach `atLeast`. */
   atLeastWaitMs: 10_000,
   /** Bytes of one page of a list or a history. */

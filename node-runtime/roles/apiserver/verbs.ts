@@ -1,26 +1,23 @@
 /** What each verb does. Reads come from the log or the projection, writes are commands on the queue. */
-import { randomUUID } from 'node:crypto';
-import type { ApiParsed, ApiResponse, Decision, SandboxView } from '#bus/api/schema.ts';
-import type { CommandEnvelope } from '#bus/envelope.ts';
+import type { ApiParsed, ApiResponse, SandboxView } from '#bus/api/schema.ts';
 import { DsecError } from '#bus/errors.ts';
-import { type ClientKey, messageIdOf, type ProjectName, parseSandboxId, type SandboxId, type Shard } from '#bus/ids.ts';
+import { parseSandboxId, type Shard } from '#bus/ids.ts';
 import type { RequestState } from '#bus/request/schema.ts';
-
-import type { SandboxBusCommand } from '#bus/sandbox/commands.ts';
 import type { Limits } from '#bus/sandbox/spec.ts';
-import { SandboxState } from '#bus/sandbox/state.ts';
-import { edgeCommandSubject, requestAddress, sandboxAddress } from '#bus/subjects.ts';
+import { requestAddress, sandboxAddress } from '#bus/subjects.ts';
 import type { Clock } from '#actors/ports/clock.ts';
 import type { EventLog, StoredCommit } from '#actors/ports/event-log.ts';
 import type { SandboxProjection } from '#adapters/sqlite/mod.ts';
 import type { ApiserverVerb, Caller, Verbs } from './apiserver.ts';
-import { commandDeadline, type Decisions } from './decisions.ts';
+import type { Decisions } from './decisions.ts';
 import { create } from './create.ts';
 import type { FleetView } from './fleet.ts';
+import { fork } from './forks.ts';
 import { APISERVER_LIMITS } from './limits.ts';
 import { type ManyOptions, toMany } from './many.ts';
-import { answerOfLost, type Losses, pageWithLosses, statusesToAsk, viewWithLoss } from './losses.ts';
+import { type Losses, pageWithLosses, statusesToAsk } from './losses.ts';
 import type { Resolve } from './resolve.ts';
+import { lifecycle, newest } from './one-sandbox.ts';
 import { type ProjectSnapshots, pageOfSnapshots } from './snapshots.ts';
 import type { WaitingCreates } from './waiting-creates.ts';
 
@@ -59,6 +56,7 @@ export const createVerbs = (o: VerbsOptions): Verbs<ApiserverVerb> => ({
   pauseMany: (request, caller) => toMany(manyOf(o), 'pauseMany', request, caller),
   resumeMany: (request, caller) => toMany(manyOf(o), 'resumeMany', request, caller),
   snapshot: ({ id, key, snapshotId, scrub, purpose }, caller) => lifecycle(o, id, { type: 'SnapshotSandbox', snapshotId, scrub, purpose }, key, caller),
+  fork: (request, caller) => fork(o, request, caller),
   snapshots: async (request, { project }) => pageOfSnapshots(await o.snapshots.list(project), request),
   deleteSnapshot: async ({ snapshotId }, { project }) => ({ deleted: await o.snapshots.remove(project, snapshotId) }),
   extend: ({ id, key, totalMs, runningMs, idleMs, idlePauseMs }, caller) => {
@@ -72,19 +70,6 @@ export const createVerbs = (o: VerbsOptions): Verbs<ApiserverVerb> => ({
 const manyOf = (o: VerbsOptions): ManyOptions => ({
   projection: o.projection,
   send: (id, command, key, caller) => lifecycle(o, id, command, key, caller),
-});
-
-const newest = async (o: VerbsOptions, project: ProjectName, id: SandboxId): Promise<SandboxView | null> => {
-  if (!o.shards.includes(parseSandboxId(id).shard)) return null;
-  const stored = await o.eventLog.last(sandboxAddress(project, id));
-  return stored ? viewWithLoss(viewOf(stored), o.losses) : null;
-};
-
-const viewOf = ({ commit, sequence }: StoredCommit): SandboxView => ({
-  version: commit.version,
-  streamSequence: sequence,
-  state: SandboxState.parse(commit.state),
-  lost: false,
 });
 
 const list = async (o: VerbsOptions, { labels, statuses, changedAfter, after, limit, atLeast }: ApiParsed<'list'>, { project }: Caller) => {
@@ -103,27 +88,6 @@ const withinOneMessage = (page: ApiResponse<'list'>): ApiResponse<'list'> => {
     sandboxes.push(view);
   }
   return page;
-};
-
-const lifecycle = async (o: VerbsOptions, id: SandboxId, data: SandboxBusCommand, key: ClientKey | undefined, caller: Caller): Promise<Decision> => {
-  const { project, principal, traceparent } = caller;
-  const { shard, edge } = parseSandboxId(id);
-  if (!o.shards.includes(shard)) throw DsecError.of('SANDBOX_NOT_FOUND', `there is no sandbox ${id} in project ${project}; see dsec ls`);
-  const answer = await answerOfLost(id, data, o.losses, () => newest(o, project, id));
-  if (answer) return answer;
-  const commandId = messageIdOf(project, id, data.type, key ?? randomUUID());
-  const envelope: CommandEnvelope = {
-    v: 1,
-    id: commandId,
-    at: o.clock.now(),
-    project,
-    principal,
-    correlationId: commandId,
-    deadlineAt: commandDeadline(o.clock),
-    data,
-    ...(traceparent ? { traceparent } : {}),
-  };
-  return o.decisions.decide(edgeCommandSubject(edge, id), envelope);
 };
 
 const events = async (o: VerbsOptions, { id, afterVersion, limit }: ApiParsed<'events'>, { project }: Caller) => {
