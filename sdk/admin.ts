@@ -19,6 +19,16 @@ export type IssueOptions = {
 /** `context` is a whole context file: what connects with it is the principal. Nobody else has its key, the platform neither. */
 export type IssuedCredential = { readonly id: string; readonly expiresAt: number | null; readonly context: Context };
 
+export type AuditRange = {
+  readonly since?: number | undefined;
+  readonly until?: number | undefined;
+  /** `<project>/<name>`; the platform itself is `platform`. */
+  readonly principal?: string | undefined;
+  readonly kind?: AuditKind | undefined;
+};
+export type AuditKind = NonNullable<ApiRequest<'audit'>['kind']>;
+const AUDIT_PAGE = 500;
+
 export type Fleet = Omit<ApiResponse<'fleet'>, 'next'>;
 
 /** Works in the project of its client. Every method is refused with FORBIDDEN where the caller has no right to it. */
@@ -92,8 +102,14 @@ export class Admin {
   whoami(): Promise<ApiResponse<'whoami'>> {
     return this.#call('whoami', {});
   }
-  async audit(limit = 100): Promise<AuditRecord[]> {
-    return (await this.#call('audit', { limit })).records;
+  /** Every commit of the project in the range, oldest first, as the log holds it. Bounds are milliseconds of the epoch, by the bus's clock. */
+  async *audit(range: AuditRange = {}): AsyncGenerator<AuditRecord> {
+    const asked = Object.fromEntries(Object.entries(range).filter(([, value]) => value !== undefined));
+    for (let after: string | undefined, more = true; more; ) {
+      const page: ApiResponse<'audit'> = await this.#call('audit', { limit: AUDIT_PAGE, ...asked, ...(after === undefined ? {} : { after }) });
+      yield* page.records;
+      ({ next: after, more } = page);
+    }
   }
 
   #call<

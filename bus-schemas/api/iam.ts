@@ -4,6 +4,7 @@ import { ProjectName } from '../ids.ts';
 import { Action, PrincipalId, PrincipalKind, PrincipalName, Role } from '../project/policy.ts';
 import { CredentialId, Grant } from '../project/schema.ts';
 import { QuotaAmounts } from '../project/quota.ts';
+import { ACTOR_KINDS } from '../subjects.ts';
 import { DurationMs, TimestampMs } from '../units.ts';
 
 const v = z.literal(1);
@@ -41,8 +42,10 @@ export const PrincipalView = z.object({
 });
 export type PrincipalView = z.infer<typeof PrincipalView>;
 
+/** One commit: `at` by the clock of whoever decided, `storedAt` by the bus's. */
 export const AuditRecord = z.object({
   at: TimestampMs,
+  storedAt: TimestampMs,
   principal: z.string(),
   kind: z.string(),
   actorId: z.string(),
@@ -107,9 +110,20 @@ export const IAM_API = {
       expiresAt: TimestampMs.nullable(),
     }),
   },
-  /** Who did what in the project, newest first: commits of its project, requests, sandboxes and jobs. */
+  /**
+   * Who did what in the project: every commit of its actors from `since` to `until` (by `storedAt`), oldest first. A page holds at most
+   * `limit`, perhaps none; `after` the `next` of a page goes on behind it, also later, when it said that there was no more.
+   */
   audit: {
-    request: z.strictObject({ v, limit: z.number().int().min(1).max(500).default(100) }),
-    response: z.object({ records: z.array(AuditRecord) }),
+    request: z.strictObject({
+      v,
+      limit: z.number().int().min(1).max(500).default(100),
+      since: TimestampMs.optional(),
+      until: TimestampMs.optional(),
+      after: z.string().max(1_000).optional(),
+      principal: z.string().max(200).optional(),
+      kind: z.enum(ACTOR_KINDS).optional(),
+    }),
+    response: z.object({ records: z.array(AuditRecord), next: z.string(), more: z.boolean() }),
   },
 } as const;

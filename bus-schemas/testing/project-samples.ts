@@ -103,11 +103,12 @@ export const iamApi = {
   'revokeCredential.response': done,
   'whoami.request': { v },
   'whoami.response': { principal: 'acme/bot', kind: 'agent', project: 'acme', actions: ['sandbox.read'], credential: credential.id, expiresAt: null },
-  'audit.request': { v, limit: 10 },
+  'audit.request': { v, limit: 10, since: at, until: later, after: '0:1,1@2', principal: 'acme/owner', kind: 'project' },
   'audit.response': {
     records: [
       {
         at,
+        storedAt: later,
         principal: 'acme/owner',
         kind: 'project',
         actorId: 'acme',
@@ -117,5 +118,7 @@ export const iamApi = {
         events: ['ActionsGranted'],
       },
     ],
+    next: '0:2,1@2',
+    more: true,
   },
 };

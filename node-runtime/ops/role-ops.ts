@@ -76,6 +76,7 @@ export class RoleOps {
       eventLog,
       commandQueue,
       commandRecords: bus.commandRecords,
+      commitTrail: bus.commitTrail,
       backlog: bus.backlog,
       get isConnected() {
         return bus.isConnected;

@@ -1,6 +1,7 @@
 /** The client half of the `dsec` program. The program adds the commands of servers and nodes. */
 import type { Command } from 'commander';
 import { registerAdmin } from './commands/admin.ts';
+import { registerAudit } from './commands/audit.ts';
 import { registerAttach, registerKill, registerWait } from './commands/attach.ts';
 import { registerCat, registerCopy, registerListFiles } from './commands/copy.ts';
 import { registerExec, registerLogs, registerPs } from './commands/exec.ts';
@@ -48,4 +49,5 @@ export const registerClientCommands = (program: Command): void => {
   registerRollout(program);
   program.commandsGroup('Projects and rights:');
   registerAdmin(program);
+  registerAudit(program);
 };

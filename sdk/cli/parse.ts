@@ -19,6 +19,16 @@ export const millisecondsOf = (option: string, value: string | undefined): numbe
   return seconds === undefined ? undefined : Math.max(1, Math.round(seconds * 1_000));
 };
 
+const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+/** `10m`, `2h`, `3d`: so long before `now`; or a date and time as ISO 8601 has it. Milliseconds of the epoch. */
+export const timeOf = (option: string, value: string | undefined, now: number): number | undefined => {
+  if (value === undefined) return undefined;
+  const [, amount, unit = ''] = /^(\d{1,6})([smhd])$/.exec(value) ?? [];
+  if (amount !== undefined) return Math.max(0, now - Number(amount) * (UNIT_MS[unit] ?? 0));
+  const at = /^\d{4}-\d\d-\d\d/.test(value) ? Date.parse(value) : Number.NaN;
+  return Number.isFinite(at) ? at : refuse(option, `${JSON.stringify(value.slice(0, 40))} is neither a span (10m, 2h, 3d) nor a time (2026-01-31T12:00:00Z)`);
+};
+
 /** `k=v` strings, the last of equal keys wins. */
 export const pairsOf = (option: string, values: readonly string[] | undefined): Record<string, string> | undefined =>
   values === undefined

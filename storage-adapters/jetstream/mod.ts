@@ -13,9 +13,11 @@ import { COMMANDS_STREAM } from '#bus/subjects.ts';
 import type { CommandQueue } from '#actors/ports/command-queue.ts';
 import type { EventLog } from '#actors/ports/event-log.ts';
 import type { CommandRecords } from '#actors/ports/command-records.ts';
+import type { CommitTrail } from '#actors/ports/commit-trail.ts';
 import { JetStreamApi } from './api.ts';
 import { JetStreamCommandRecords } from './command-records.ts';
 import { JetStreamCommandQueue } from './command-queue.ts';
+import { commitTrailOf } from './commit-trail.ts';
 import { assertServerVersion, ConnectionWatch } from './connection.ts';
 import type { BusContext, BusReport } from './context.ts';
 import { JetStreamEventLog } from './event-log.ts';
@@ -47,6 +49,7 @@ export type JetStreamBus = {
   readonly eventLog: EventLog;
   readonly commandQueue: CommandQueue;
   readonly commandRecords: CommandRecords;
+  readonly commitTrail: CommitTrail;
   /** False while the connection is down: whoever answers for readiness should say so. */
   readonly isConnected: boolean;
   /** Creates or corrects the streams; throws BUS_MISCONFIGURED where the server will not have them so. */
@@ -77,6 +80,7 @@ export const connectJetStream = (nc: NatsConnection, options: JetStreamOptions =
     eventLog: new JetStreamEventLog(context, publisher, reader, options.readFrom ?? 'direct'),
     commandQueue: new JetStreamCommandQueue(context, publisher, reader, options.ackWaitMs ?? JETSTREAM_LIMITS.ackWaitMs),
     commandRecords: new JetStreamCommandRecords(context, publisher, reader),
+    commitTrail: commitTrailOf(context),
     get isConnected() {
       return watch.isConnected;
     },

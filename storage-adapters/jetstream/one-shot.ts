@@ -6,7 +6,7 @@ import type { BusContext } from './context.ts';
 import { JETSTREAM_LIMITS } from './limits.ts';
 import { type PullEnd, type PulledMessage, PullInbox } from './pull.ts';
 
-type Range = Pick<ConsumerConfig, 'deliver_policy' | 'filter_subject'>;
+type Range = Pick<ConsumerConfig, 'deliver_policy' | 'filter_subject'> & Partial<Pick<ConsumerConfig, 'opt_start_seq' | 'opt_start_time'>>;
 
 const NANOS_PER_MS = 1_000_000;
 

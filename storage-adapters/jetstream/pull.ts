@@ -18,6 +18,8 @@ export type PulledMessage = {
   /** Counts every delivery of this consumer from 1 on, without gaps. */
   readonly deliverySequence: number;
   readonly attempt: number;
+  /** By the server's clock. */
+  readonly storedAtMs: number;
   /** Messages that match and were not delivered yet, after this one. */
   readonly pending: number;
   readonly ackSubject: string;
@@ -115,5 +117,6 @@ const pulled = ({ subject, data }: Msg, ackSubject: string): PulledMessage => {
   const tokens = ackSubject.split('.');
   const first = tokens.length > 9 ? 6 : 4;
   const number = (offset: number): number => Number(tokens[first + offset]);
-  return { subject, data, attempt: number(0), sequence: number(1), deliverySequence: number(2), pending: number(4), ackSubject };
+  const storedAtMs = number(3) / NANOS_PER_MS;
+  return { subject, data, attempt: number(0), sequence: number(1), deliverySequence: number(2), storedAtMs, pending: number(4), ackSubject };
 };

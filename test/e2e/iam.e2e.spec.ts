@@ -1,8 +1,12 @@
 /** Projects, rights and quotas on a started platform: who may do what, how much, and who did it. */
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { connect as connectNats, nkeyAuthenticator } from '@nats-io/transport-node';
 import { headers } from '@nats-io/nats-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { AuditRecord } from '#bus/api/iam.ts';
+import { projectRoot } from '#runtime/project-root.ts';
 import { connect, type DsecClient, type Sandbox } from '#sdk/mod.ts';
 import type { IssuedCredential } from '#sdk/admin.ts';
 import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
@@ -58,6 +62,13 @@ const outcomes = async (creates: readonly Promise<Sandbox>[]) => {
   const codes = settled.flatMap((one) => (one.status === 'rejected' ? [(one.reason as { code: string }).code] : []));
   return { made, codes };
 };
+
+/** The program itself, with the owner's credentials. */
+const dsec = (...words: string[]): Promise<{ readonly out: string; readonly err: string }> =>
+  new Promise((resolve) => {
+    const env = { ...process.env, DSEC_CONTEXT: host.platform.contextFile };
+    execFile(process.execPath, [join(projectRoot(), 'build/dsec.mjs'), ...words], { env }, (_, out, err) => resolve({ out, err }));
+  });
 
 describe('quotas', () => {
   test('50 creates at a quota of 40: 40 succeed, 10 are over it; after the deletes all 40 are free again', async () => {
@@ -228,10 +239,41 @@ describe('rights', () => {
     const audited = await inProject('audited');
     const bot = await connectAs(await member(audited, 'bot', 'runner'));
     const sandbox = await bot.runContainer(SMALL);
-    const records = await audited.admin.audit();
+    await sandbox.exec(['true']);
+    await sandbox.stop();
+    const all = async (range = {}) => {
+      const records: AuditRecord[] = [];
+      for await (const record of audited.admin.audit(range)) records.push(record);
+      return records;
+    };
+    const records = await all();
     expect(records).toContainEqual(expect.objectContaining({ principal: 'default/owner', kind: 'project', actorId: 'audited', events: ['ActionsGranted'] }));
-    expect(records).toContainEqual(expect.objectContaining({ principal: 'audited/bot', kind: 'sandbox', actorId: sandbox.id }));
-    await expect(bot.admin.audit()).rejects.toMatchObject({ code: 'FORBIDDEN' });
+    // Every commit of a life, not only its last one, and in their order.
+    const ofSandbox = records.filter(({ actorId }) => actorId === sandbox.id);
+    expect(ofSandbox.map(({ version }) => version)).toEqual(ofSandbox.map((_, n) => n + 1));
+    expect(ofSandbox.flatMap(({ events }) => events)).toEqual(
+      expect.arrayContaining(['SandboxAdmitted', 'SandboxStarted', 'SandboxStopping', 'SandboxStopped']),
+    );
+    expect(ofSandbox[0]?.principal).toBe('audited/bot');
+    expect(records.map(({ storedAt }) => storedAt)).toEqual(records.map(({ storedAt }) => storedAt).sort((a, b) => a - b));
+    expect(records.filter(({ actorId }) => !['audited', sandbox.id].includes(actorId)).every(({ kind }) => kind === 'request')).toBe(true);
+    // By principal, kind and time.
+    const own = await all({ principal: 'audited/bot' });
+    expect(own.length).toBeGreaterThan(0);
+    expect(own).toEqual(records.filter(({ principal }) => principal === 'audited/bot'));
+    expect(await all({ kind: 'sandbox' })).toEqual(ofSandbox);
+    const started = ofSandbox.find(({ events }) => events.includes('SandboxStarted'))?.storedAt ?? 0;
+    expect(await all({ since: started + 1 })).toEqual(records.filter(({ storedAt }) => storedAt > started));
+    expect((await all({ until: started })).length).toBeLessThan(records.length);
+    await expect(bot.admin.audit().next()).rejects.toMatchObject({ code: 'FORBIDDEN' });
+    const cli = await dsec('audit', '--json', '--project', 'audited', '--kind', 'sandbox', '--since', '1h');
+    expect(
+      cli.out
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line).version),
+    ).toEqual(ofSandbox.map(({ version }) => version));
+    expect((await dsec('audit', '--project', 'audited', '--since', 'yesterday')).err).toMatch(/--since/);
     await sandbox.delete();
   });
 });

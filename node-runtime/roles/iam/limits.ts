@@ -20,4 +20,7 @@ export const IAM_LIMITS = {
   /** Clients of one server that are looked through when a credential was revoked. */
   connectionsPerServer: 65_536,
   kickGatherMs: 20,
+  /** Commits that one page of an audit reads, over all shards: some megabytes, and well within the time of one request. */
+  auditPageCommits: 2_000,
+  auditShardMin: 64,
 } as const;

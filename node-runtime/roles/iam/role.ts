@@ -39,7 +39,7 @@ export const iamRole = (config: Config, ops: RoleOps, tails: SharedTails): Effec
         kicker.current?.changed();
       },
     });
-    const verbs = createIamVerbs({ projects, lending, eventLog, shards, clock });
+    const verbs = createIamVerbs({ projects, lending, trail: jetStream.commitTrail, shards, clock });
     const issuer = keyIn(config, 'callout-issuer.nk');
     if (issuer) {
       const system = keyIn(config, 'system.nk');

@@ -1,33 +1,31 @@
 /** What each verb about projects, principals and rights does. Whether the caller may ask was decided before; here is what depends on the request. */
 import { randomBytes } from 'node:crypto';
 import { bodyHashOf, type ProjectName } from '#bus/ids.ts';
-import type { IAM_API, AuditRecord, PrincipalView, ProjectView } from '#bus/api/iam.ts';
+import type { IAM_API, PrincipalView, ProjectView } from '#bus/api/iam.ts';
 import { DsecError, wireError } from '#bus/errors.ts';
 import { type PrincipalId, principalId } from '#bus/project/policy.ts';
 import type { ProjectCommand, ProjectState } from '#bus/project/schema.ts';
 import { leftOf, plus, type QuotaAmounts, type QuotaKey } from '#bus/project/quota.ts';
 import { addMs, type TimestampMs } from '#bus/units.ts';
-import { projectAddress } from '#bus/subjects.ts';
 import type { Shard } from '#bus/ids.ts';
 import type { Clock } from '#actors/ports/clock.ts';
-import type { EventLog, StoredCommit } from '#actors/ports/event-log.ts';
+import type { CommitTrail } from '#actors/ports/commit-trail.ts';
 import { actionsIn, mayImpersonate } from '#actors/project/authority.ts';
 import { clientInboxPrefix } from '#infra/nats/config.ts';
 import type { Caller, Verbs } from '../apiserver/apiserver.ts';
+import { auditPage } from './audit.ts';
 import type { Lending } from './lending.ts';
 import type { Projects } from './projects.ts';
 
 export type IamVerbsOptions = {
   readonly projects: Projects;
   readonly lending: Lending;
-  readonly eventLog: EventLog;
+  readonly trail: CommitTrail;
   readonly shards: readonly Shard[];
   readonly clock: Clock;
 };
 
 type IamVerb = keyof typeof IAM_API;
-/** Kinds whose newest commits belong to an audit; the project's own history is read whole. */
-const AUDITED = ['request', 'sandbox', 'job'] as const;
 const PAGE = 500;
 
 export const createIamVerbs = (o: IamVerbsOptions): Verbs<IamVerb> => ({
@@ -77,7 +75,7 @@ export const createIamVerbs = (o: IamVerbsOptions): Verbs<IamVerb> => ({
       expiresAt: credential.expiresAt as TimestampMs | null,
     };
   },
-  audit: ({ limit }, { project }) => audit(o, project, limit),
+  audit: (asked, { project }) => auditPage(o.trail, o.shards, project, asked),
 });
 
 /** First the parent delegates, then the child begins: what stops between is finished by a repetition, and gives nobody anything. */
@@ -154,23 +152,4 @@ const principalView = (
   createdAt,
   actions: actionsIn(o.projects.directory, principalId(project, name), project),
   credentials: credentials.map(({ id, proof, createdAt: madeAt, expiresAt }) => ({ id, type: proof.type, createdAt: madeAt, expiresAt })),
-});
-
-const audit = async ({ eventLog, shards, projects }: IamVerbsOptions, project: ProjectName, limit: number): Promise<{ records: AuditRecord[] }> => {
-  const from = Math.max(0, projects.directory.versionOf(project) - limit);
-  const own = await eventLog.history(projectAddress(project), from, limit);
-  const others = await Promise.all(shards.flatMap((shard) => AUDITED.map((kind) => eventLog.lastOfEach({ shard, kind, project }))));
-  const all = [...own, ...others.flat()].sort((a, b) => b.commit.at - a.commit.at).slice(0, limit);
-  return { records: all.map(recordOf) };
-};
-
-const recordOf = ({ address, commit }: StoredCommit): AuditRecord => ({
-  at: commit.at,
-  principal: commit.principal,
-  kind: address.kind,
-  actorId: address.id,
-  version: commit.version,
-  commandId: commit.commandId,
-  correlationId: commit.correlationId,
-  events: commit.events.map(({ type }) => type),
 });

@@ -1,4 +1,4 @@
-/** `dsec project|principal|credential|whoami|audit`: who may do what, how much, and who did it. */
+/** `dsec project|principal|credential|whoami`: who may do what, and how much. */
 import { writeFileSync } from 'node:fs';
 import type { Command as Cli } from 'commander';
 import { DsecError } from '#bus/errors.ts';
@@ -40,24 +40,6 @@ export const registerAdmin = (program: Cli): void => {
             ['expires', me.expiresAt === null ? 'never' : time(me.expiresAt)],
           ],
         );
-      return 0;
-    }),
-  );
-  withCommonOptions(
-    program
-      .command('audit')
-      .description('who did what in the project, newest first')
-      .option('--limit <n>', 'most records', '100')
-      .addHelpText('after', '\nExamples:\n  dsec audit --limit 20\n  dsec audit --json | grep CredentialIssued\n'),
-  ).action((flags: CommonFlags & { limit?: string }) =>
-    act(flags, async (dsec) => {
-      const records = await dsec.admin.audit(numberOf('limit', flags.limit));
-      const table = new TablePrinter(['AT', 'PRINCIPAL', 'WHAT', 'OF']);
-      for (const record of records) {
-        if (flags.json) await printJson(record);
-        else await table.add([time(record.at), record.principal, record.events.join(' '), `${record.kind} ${record.actorId}`]);
-      }
-      if (!flags.json) await table.flush();
       return 0;
     }),
   );
