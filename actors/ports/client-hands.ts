@@ -9,9 +9,17 @@
 import type { JobId, ProjectName } from '#bus/ids.ts';
 import type { MemberCounts, MemberGoal } from '#bus/job/schema.ts';
 import type { RolloutCommand, RolloutEvent, RolloutState } from '#bus/rollout/schema.ts';
+import type { Positions } from '#bus/project/schema.ts';
 import type { TimestampMs } from '#bus/units.ts';
 
-export type MemberOrder = { readonly project: ProjectName; readonly jobId: JobId; readonly goal: MemberGoal; readonly deadlineAt: TimestampMs };
+export type MemberOrder = {
+  readonly project: ProjectName;
+  readonly jobId: JobId;
+  readonly goal: MemberGoal;
+  readonly deadlineAt: TimestampMs;
+  /** Members are looked for in what the log held at least up to here. */
+  readonly asOf: Positions;
+};
 export type EpisodeReport = Extract<RolloutCommand, { type: `Report${string}` }>;
 
 export type Episode = {

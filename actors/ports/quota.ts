@@ -2,7 +2,7 @@
  * Quota, as placement sees it: room is reserved before a choice is committed, from leases that the process holds, so that no
  * commit of a project is needed per sandbox. @paper §3.2
  *
- *     const room = await quota.reserve(project, needOf(spec), count)     // may grant fewer than asked
+ *     const room = await quota.reserve(payerOf(project, spec), needOf(spec), count)     // may grant fewer than asked
  *     commit RequestAccepted { quotaLease: room.lease, … }
  *     room.committed(placed)  → true: forward at once · false: `quota.confirm(…)` first
  *     room.cancel()           → nothing was committed
@@ -11,8 +11,8 @@
  * lease may have been settled without it. How it is kept: `actors/project/quota.ts`, decision record 0030.
  */
 import type { WireError } from '#bus/errors.ts';
-import type { ProjectName, RequestId } from '#bus/ids.ts';
-import type { QuotaAmounts, QuotaLeaseId } from '#bus/project/quota.ts';
+import type { RequestId } from '#bus/ids.ts';
+import type { Payer, QuotaAmounts, QuotaLeaseId } from '#bus/project/quota.ts';
 
 export interface Reservation {
   /** Goes into the commit: what was spent is read from the log, by lease. */
@@ -42,7 +42,7 @@ export type ConfirmOutcome = { readonly outcome: 'counted' | 'exceeded' | 'later
 
 export interface Quota {
   /** Room for up to `count` equal sandboxes, `each` of them needing so much. */
-  reserve(project: ProjectName, each: QuotaAmounts, count: number): Promise<ReserveOutcome>;
+  reserve(payer: Payer, each: QuotaAmounts, count: number): Promise<ReserveOutcome>;
   /** Makes sure that a committed request counts: `sequence` is that of its newest commit in its shard. */
-  confirm(request: { readonly project: ProjectName; readonly id: RequestId; readonly lease: QuotaLeaseId; readonly sequence: number }): Promise<ConfirmOutcome>;
+  confirm(request: { readonly payer: Payer; readonly id: RequestId; readonly lease: QuotaLeaseId; readonly sequence: number }): Promise<ConfirmOutcome>;
 }

@@ -6,7 +6,7 @@
  * it is undecided, so that nothing is committed under it afterwards.
  */
 import type { ProjectName } from '#bus/ids.ts';
-import { minus, plus, type QuotaAmounts, type QuotaKey, type QuotaLeaseId, times } from '#bus/project/quota.ts';
+import { minus, type Payer, payerKey, plus, type QuotaAmounts, type QuotaKey, type QuotaLeaseId, times } from '#bus/project/quota.ts';
 
 type Held = {
   readonly id: QuotaLeaseId;
@@ -23,24 +23,24 @@ type Held = {
 
 export type Taken = { readonly lease: QuotaLeaseId; readonly count: number };
 
-/** Needs of one shape name the same keys; a lease serves one shape of one project. */
-export const shapeOf = (project: ProjectName, each: QuotaAmounts): string => `${project} ${Object.keys(each).sort().join(' ')}`;
+/** Needs of one shape name the same keys; a lease serves one shape of one project, or of one job's share in it. */
+export const shapeOf = (payer: Payer, each: QuotaAmounts): string => `${payerKey(payer)} ${Object.keys(each).sort().join(' ')}`;
 
 export class LeaseBook {
   readonly #held = new Map<QuotaLeaseId, Held>();
 
   add(
-    lease: { readonly id: QuotaLeaseId; readonly project: ProjectName; readonly granted: QuotaAmounts; readonly endsAt: number },
+    lease: { readonly id: QuotaLeaseId; readonly payer: Payer; readonly granted: QuotaAmounts; readonly endsAt: number },
     each: QuotaAmounts,
     now: number,
   ): void {
-    const { id, project, granted, endsAt } = lease;
-    this.#held.set(id, { id, project, shape: shapeOf(project, each), endsAt, left: granted, undecided: 0, usedAt: now, retired: false });
+    const { id, payer, granted, endsAt } = lease;
+    this.#held.set(id, { id, project: payer.project, shape: shapeOf(payer, each), endsAt, left: granted, undecided: 0, usedAt: now, retired: false });
   }
 
   /** Room for `count` items out of one lease, or for as many as it has when `orFewer`; undefined: borrow more. */
-  take(project: ProjectName, each: QuotaAmounts, count: number, now: number, orFewer = false): Taken | undefined {
-    const shape = shapeOf(project, each);
+  take(payer: Payer, each: QuotaAmounts, count: number, now: number, orFewer = false): Taken | undefined {
+    const shape = shapeOf(payer, each);
     for (const held of this.#held.values()) {
       if (held.shape !== shape || held.retired || now >= held.endsAt) continue;
       const n = Math.min(count, timesIn(held.left, each));

@@ -6,23 +6,32 @@
  */
 import { type WireError, wireError } from '#bus/errors.ts';
 import { PROJECT_LIMITS } from '#bus/project/limits.ts';
-import type { ProjectCommand, ProjectEvent, ProjectState } from '#bus/project/schema.ts';
+import type { Positions, ProjectCommand, ProjectEvent, ProjectState } from '#bus/project/schema.ts';
 import type { QuotaAmounts, QuotaKey } from '#bus/project/quota.ts';
 import type { TimestampMs } from '#bus/units.ts';
 import { accept, type Decision, ignore, reject } from '../kernel/definition.ts';
-import { committedOf, freeOf, reaches, usedOf } from './quota.ts';
+import { committedOf, freeOf, projectNode, type QuotaNode, reaches, shareNode, usedOf } from './quota.ts';
 
 type ProjectDecision = Decision<ProjectEvent>;
 type Of<T extends ProjectCommand['type']> = Extract<ProjectCommand, { type: T }>;
 
-export const openLease = (state: ProjectState, { lease, usage }: Of<'OpenLease'>, at: TimestampMs): ProjectDecision => {
+/** What bounds this: the project, and a job's share of it where one is named. */
+const nodesOf = (state: ProjectState, { usage, share }: Pick<Of<'OpenLease'>, 'usage' | 'share'>): readonly QuotaNode[] =>
+  share ? [shareNode(state, share), projectNode(state, usage)] : [projectNode(state, usage)];
+const isReadTo = (nodes: readonly QuotaNode[], positions: Positions): boolean => nodes.every(({ usage }) => reaches(usage.asOf, positions));
+
+export const openLease = (state: ProjectState, command: Of<'OpenLease'>, at: TimestampMs): ProjectDecision => {
+  const { lease, usage } = command;
   const known = state.leases.find(({ id }) => id === lease.id);
   if (known) return known.status === 'open' ? ignore('this lease is open already') : reject(later('the lease is being settled'));
   if (at >= lease.expiresAt) return reject(later('the lease would be over already'));
-  if (!reaches(usage.asOf, state.fence)) return reject(later('what is in use has been read to a point before the last settlement'));
+  const nodes = nodesOf(state, command);
+  if (!isReadTo(nodes, state.fence)) return reject(later('what is in use has been read to a point before the last settlement'));
   if (state.leases.length >= PROJECT_LIMITS.leases) return reject(later(`${PROJECT_LIMITS.leases} leases are open`));
-  const short = shortOf(freeOf(state, usage), lease.granted);
-  if (short) return reject(overQuota(state.name, short, state.limits, usedOf(usage)));
+  for (const node of nodes) {
+    const short = shortOf(freeOf(node), lease.granted);
+    if (short) return reject(overQuota(node, short));
+  }
   return accept({ type: 'LeaseOpened', at, lease, used: usedOf(usage) });
 };
 
@@ -45,10 +54,14 @@ export const settleLease = (state: ProjectState, { id, fence }: Of<'SettleLease'
  * the fence, perhaps unseen by whatever was lent since: it stands if there is room for it as the log is read now, and the
  * fence is moved above it. Always a commit: it decides the race against a closing by another process.
  */
-export const confirmCharge = (state: ProjectState, { requestId, lease, at: position, usage }: Of<'ConfirmCharge'>, at: TimestampMs): ProjectDecision => {
-  if (!reaches(usage.asOf, position) || !reaches(usage.asOf, state.fence)) return reject(later('the log has not been read as far as the request'));
-  const over = state.leases.some(({ id }) => id === lease) ? undefined : overOf(state.limits, committedOf(state, usage));
-  if (over) return reject(overQuota(state.name, over, state.limits, usedOf(usage)));
+export const confirmCharge = (state: ProjectState, command: Of<'ConfirmCharge'>, at: TimestampMs): ProjectDecision => {
+  const { requestId, lease, at: position } = command;
+  const nodes = nodesOf(state, command);
+  if (!isReadTo(nodes, position) || !isReadTo(nodes, state.fence)) return reject(later('the log has not been read as far as the request'));
+  for (const node of state.leases.some(({ id }) => id === lease) ? [] : nodes) {
+    const over = overOf(node.limits, committedOf(node, node.usage));
+    if (over) return reject(overQuota(node, over));
+  }
   return accept({ type: 'ChargeConfirmed', at, requestId, fence: position });
 };
 
@@ -59,8 +72,11 @@ const overOf = (limits: QuotaAmounts, committed: QuotaAmounts): QuotaKey | undef
 
 const later = (why: string): WireError => wireError('OVERLOADED', `${why}; ask again`);
 
-/** Names the project whose limit it is: it may be one above the asker's. */
-export const overQuota = (project: string, key: QuotaKey, limits: QuotaAmounts, used: QuotaAmounts): WireError =>
-  wireError('QUOTA_EXCEEDED', `project ${project} may use ${key} ${limits[key]} and uses ${used[key] ?? 0}; end some sandboxes or have its quota raised`, {
-    details: { project, key, limit: limits[key], used: used[key] ?? 0 },
-  });
+/** Names whose limit it is: a job's share, or a project that may be one above the asker's. */
+export const overQuota = ({ whose, limits, usage }: QuotaNode, key: QuotaKey): WireError => {
+  const [limit, used] = [limits[key], usedOf(usage)[key] ?? 0];
+  const then = 'job' in whose ? 'end some of its sandboxes, or create a job with a larger share' : 'end some sandboxes or have its quota raised';
+  return wireError('QUOTA_EXCEEDED', `${nameOf({ whose })} may use ${key} ${limit} and uses ${used}; ${then}`, { details: { ...whose, key, limit, used } });
+};
+
+export const nameOf = ({ whose }: Pick<QuotaNode, 'whose'>): string => ('job' in whose ? `the share of job ${whose.job}` : `project ${whose.project}`);

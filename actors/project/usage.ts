@@ -1,5 +1,5 @@
 /**
- * What the log says is in use, project by project and lease by lease: folded from the commits of requests, sandboxes and
+ * What the log says is in use, by project, job's share and lease: folded from the commits of requests, sandboxes and
  * Edges, in the order of their shards. Holds no truth: it is built anew from the newest commits at each start.
  *
  * An item of a request is in use from its assignment until its sandbox has ended, the request gives it up, its Edge is lost
@@ -7,9 +7,9 @@
  * seen before its sandbox; when folding begins in the middle, newest commits may come twice and are told by their version.
  */
 import type { EdgeState } from '#bus/edge/schema.ts';
-import type { EdgeName, ProjectName, RequestId } from '#bus/ids.ts';
+import type { EdgeName, RequestId } from '#bus/ids.ts';
 import type { Positions, Usage } from '#bus/project/schema.ts';
-import { isNothing, minus, needOf, plus, type QuotaAmounts, type QuotaLeaseId } from '#bus/project/quota.ts';
+import { isNothing, minus, needOf, type Payer, payerKey, payerOf, plus, type QuotaAmounts, type QuotaLeaseId } from '#bus/project/quota.ts';
 import type { RequestState } from '#bus/request/schema.ts';
 import { ENDED_STATUSES, type SandboxState } from '#bus/sandbox/state.ts';
 import type { StoredCommit } from '../ports/event-log.ts';
@@ -17,7 +17,7 @@ import { QUOTA_LIMITS } from './limits.ts';
 
 type Item = { attempt: number; edge: EdgeName /** Null until an Edge has admitted it. */; generation: number | null };
 type Request = {
-  readonly project: ProjectName;
+  readonly payer: Payer;
   readonly lease: QuotaLeaseId | '';
   readonly each: QuotaAmounts;
   readonly deadlineAt: number;
@@ -30,7 +30,8 @@ export class UsageFold {
   /** Requests with an item that no Edge has admitted yet. */
   readonly #waiting = new Set<string>();
   readonly #byEdge = new Map<EdgeName, Set<string>>();
-  readonly #counts = new Map<ProjectName, Map<QuotaLeaseId | '', QuotaAmounts>>();
+  /** By project, and once more by job's share; see `payerKey`. */
+  readonly #counts = new Map<string, Map<QuotaLeaseId | '', QuotaAmounts>>();
   readonly #asOf: Record<string, number> = {};
 
   get asOf(): Positions {
@@ -66,13 +67,13 @@ export class UsageFold {
     }
   }
 
-  /** Use of these projects together; `leases` are told apart, all others are one sum. */
-  usageOf(projects: Iterable<ProjectName>, leases: Iterable<QuotaLeaseId>): Usage {
+  /** Use of these projects, or job's shares, together; `leases` are told apart, all others are one sum. */
+  usageOf(payers: Iterable<string>, leases: Iterable<QuotaLeaseId>): Usage {
     const wanted = new Set<string>(leases);
     const byLease: Record<QuotaLeaseId, QuotaAmounts> = {};
     let other: QuotaAmounts = {};
-    for (const project of projects)
-      for (const [lease, used] of this.#counts.get(project) ?? []) {
+    for (const payer of payers)
+      for (const [lease, used] of this.#counts.get(payer) ?? []) {
         if (wanted.has(lease)) byLease[lease] = plus(byLease[lease] ?? {}, used);
         else other = plus(other, used);
       }
@@ -92,7 +93,7 @@ export class UsageFold {
     const known = this.#requests.get(state.id);
     if (known && version <= known.version) return;
     const request: Request = known ?? {
-      project: state.project,
+      payer: payerOf(state.project, state.spec),
       lease: state.quotaLease ?? '',
       each: needOf(state.spec),
       deadlineAt: state.deadlineAt,
@@ -124,7 +125,14 @@ export class UsageFold {
       if (attempt >= item.attempt) Object.assign(item, { attempt, generation });
     } else {
       // Its request was forgotten before it ended, or it was admitted after all.
-      const orphan = request ?? { project: state.project, lease: '' as const, each: needOf(state.spec), deadlineAt: 0, version: 0, items: new Map() };
+      const orphan = request ?? {
+        payer: payerOf(state.project, state.spec),
+        lease: '' as const,
+        each: needOf(state.spec),
+        deadlineAt: 0,
+        version: 0,
+        items: new Map(),
+      };
       this.#requests.set(requestId, orphan);
       this.#add(requestId, orphan, index, { attempt, edge, generation });
     }
@@ -171,12 +179,15 @@ export class UsageFold {
     this.#count(request, minus);
   }
 
-  #count({ project, lease, each }: Request, how: (a: QuotaAmounts, b: QuotaAmounts) => QuotaAmounts): void {
-    const ofProject = this.#counts.get(project) ?? new Map<QuotaLeaseId | '', QuotaAmounts>();
-    this.#counts.set(project, ofProject);
-    const sum = how(ofProject.get(lease) ?? {}, each);
-    if (isNothing(sum)) ofProject.delete(lease);
-    else ofProject.set(lease, sum);
+  #count({ payer, lease, each }: Request, how: (a: QuotaAmounts, b: QuotaAmounts) => QuotaAmounts): void {
+    for (const key of new Set([payer.project, payerKey(payer)])) {
+      const byLease = this.#counts.get(key) ?? new Map<QuotaLeaseId | '', QuotaAmounts>();
+      const sum = how(byLease.get(lease) ?? {}, each);
+      if (isNothing(sum)) byLease.delete(lease);
+      else byLease.set(lease, sum);
+      if (byLease.size > 0) this.#counts.set(key, byLease);
+      else this.#counts.delete(key);
+    }
   }
 }
 

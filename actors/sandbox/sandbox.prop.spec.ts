@@ -8,25 +8,11 @@ import { ENDED_STATUSES, SANDBOX_STATUSES, SandboxState, type SandboxStatus } fr
 import { fold } from '../kernel/definition.ts';
 import { type Reached, reachableStates } from '../kernel/testing/reachable.ts';
 import { sandboxDefinition } from './sandbox.definition.ts';
-import { address, at, COMMANDS, DELAYS_MS, destroyed, remove, stop, T0 } from './testing/samples.ts';
+import { address, at, COMMANDS, DELAYS_MS, destroyed, remove, shapeOf, stop, T0 } from './testing/samples.ts';
 
 const { decide, evolve, pendingEffects, deadlines, isOver } = sandboxDefinition;
 type Live = Reached<SandboxState, SandboxEvent> & { readonly state: SandboxState };
 
-const shapeOf = (s: SandboxState): string =>
-  JSON.stringify([
-    s.status,
-    s.stopReason,
-    s.forget,
-    s.failure?.code,
-    s.returnTo,
-    s.snapshotId,
-    s.spec.lives.idleMs,
-    s.idleDeadlineAt === null,
-    s.runningDeadlineAt === null,
-    Math.min(s.livesVersion, 2),
-    Math.min(s.snapshots.length, 2),
-  ]);
 const reached = reachableStates({ definition: sandboxDefinition, address, commands: COMMANDS, delaysMs: DELAYS_MS, startAt: T0, shapeOf });
 const live = reached.filter((r): r is Live => r.state !== null);
 

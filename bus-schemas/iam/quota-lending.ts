@@ -1,7 +1,7 @@
 /** What holders of quota leases ask of IAM on `dsec.iam.<verb>`, and what it tells them. Roles only: no client reaches these subjects. */
 import { z } from 'zod';
 import { WireError } from '../errors.ts';
-import { ProjectName, RequestId } from '../ids.ts';
+import { JobId, ProjectName, RequestId } from '../ids.ts';
 import { Positions } from '../project/schema.ts';
 import { QuotaAmounts, QuotaLeaseId } from '../project/quota.ts';
 import { DurationMs } from '../units.ts';
@@ -35,6 +35,8 @@ export const LENDING = {
     request: z.strictObject({
       v,
       project: ProjectName,
+      /** In whose share it counts, too. */
+      job: JobId.optional(),
       holder: QuotaHolderName,
       lease: QuotaLeaseId,
       each: QuotaAmounts,
@@ -60,7 +62,7 @@ export const LENDING = {
   /** The lives of this place before `holder` are over: what they had borrowed is settled, without waiting for the ends of their leases. */
   inheritQuota: { request: z.strictObject({ v, holder: QuotaHolderName }), response: z.object({ leases: z.number().int().nonnegative() }) },
   confirmQuota: {
-    request: z.strictObject({ v, project: ProjectName, requestId: RequestId, lease: QuotaLeaseId, at: Positions }),
+    request: z.strictObject({ v, project: ProjectName, job: JobId.optional(), requestId: RequestId, lease: QuotaLeaseId, at: Positions }),
     response: z.discriminatedUnion('outcome', [z.object({ outcome: z.literal('counted') }), refusal, later]),
   },
 } as const;

@@ -32,8 +32,8 @@ export const JobDefaults = z.strictObject({
 export type JobDefaults = z.infer<typeof JobDefaults>;
 
 /**
- * Most that the job's living sandboxes may ask for together; null: only the project's quota bounds it. Part of the contract, and
- * refused with NOT_SUPPORTED until it is kept.
+ * Most that the job's living sandboxes may ask for together, as limits count it (memory with swap); null: only the project's quota
+ * bounds it. It never changes, and gives nothing: what the project has no room for is refused all the same.
  */
 export const JobShare = z.strictObject({
   sandboxes: z.number().int().min(1).nullable().default(null),

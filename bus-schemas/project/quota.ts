@@ -6,6 +6,8 @@
  * disk, and does not fit where disk is limited.
  */
 import { z } from 'zod';
+import type { JobId, ProjectName } from '../ids.ts';
+import type { JobShare } from '../job/schema.ts';
 import { Backend, type SandboxSpec } from '../sandbox/spec.ts';
 
 export const RESOURCES = ['sandboxes', 'cpuMillis', 'memoryMiB', 'diskMiB'] as const;
@@ -21,6 +23,17 @@ export const QuotaLeaseId = z.string().regex(/^ql-[0-9a-f]{24}$/, 'a quota lease
 export type QuotaLeaseId = z.infer<typeof QuotaLeaseId>;
 
 export const NOTHING: QuotaAmounts = Object.freeze({});
+
+/**
+ * Whose quota pays for a sandbox: its project's, and within that a job's share where the job has one. Written as one word it is
+ * what use is counted under; no project's name has a blank.
+ */
+export type Payer = { readonly project: ProjectName; readonly job: JobId | undefined };
+export const payerOf = (project: ProjectName, { share }: Pick<SandboxSpec, 'share'>): Payer => ({ project, job: share });
+export const payerKey = ({ project, job }: Payer): string => (job ? `${project} ${job}` : project);
+
+/** A job's share as limits: what it does not name is bounded by the project alone. */
+export const shareLimits = (share: JobShare): QuotaAmounts => Object.fromEntries(Object.entries(share).filter(([, amount]) => amount !== null)) as QuotaAmounts;
 
 /** What one sandbox of this spec uses, from its assignment to its end. */
 export const needOf = ({ backend, limits }: Pick<SandboxSpec, 'backend' | 'limits'>): QuotaAmounts => {

@@ -3,7 +3,7 @@
  * Credentials are stored as what verifies them, never as what proves them: a public key, or the hash of a random secret.
  */
 import { z } from 'zod';
-import { ProjectName, RequestId } from '../ids.ts';
+import { JobId, ProjectName, RequestId } from '../ids.ts';
 import { TimestampMs } from '../units.ts';
 import { PROJECT_LIMITS } from './limits.ts';
 import { Action, PrincipalId, PrincipalKind, PrincipalName, Role } from './policy.ts';
@@ -45,6 +45,8 @@ export const QuotaLease = z.object({
   id: QuotaLeaseId,
   /** The project whose sandboxes it pays for: this one, or one below. */
   project: ProjectName,
+  /** The job of it in whose share they count. */
+  job: JobId.optional(),
   holder: z.string().max(100),
   granted: QuotaAmounts,
   expiresAt: TimestampMs,
@@ -55,6 +57,10 @@ export type QuotaLease = z.infer<typeof QuotaLease>;
 /** What the log says is in use by a project and those below it: of each lease that was asked about, and of all others. */
 export const Usage = z.object({ asOf: Positions, byLease: z.record(QuotaLeaseId, QuotaAmounts), other: QuotaAmounts });
 export type Usage = z.infer<typeof Usage>;
+
+/** A job's share of its project's quota, and what of it is in use: a bound of its own on what is lent for the job. */
+export const ShareUse = z.object({ job: JobId, limits: QuotaAmounts, usage: Usage });
+export type ShareUse = z.infer<typeof ShareUse>;
 
 const grantor = z.object({ principal: PrincipalId, actions: z.array(Action) });
 const nowLease = QuotaLease.omit({ status: true });
@@ -77,11 +83,11 @@ export const ProjectCommand = z.discriminatedUnion('type', [
   z.object({ type: z.literal('RemovePrincipal'), name: PrincipalName }),
   z.object({ type: z.literal('IssueCredential'), principal: PrincipalName, credential: Credential }),
   z.object({ type: z.literal('RevokeCredential'), id: CredentialId }),
-  z.object({ type: z.literal('OpenLease'), lease: nowLease, usage: Usage }),
+  z.object({ type: z.literal('OpenLease'), lease: nowLease, usage: Usage, share: ShareUse.optional() }),
   z.object({ type: z.literal('CloseLease'), id: QuotaLeaseId }),
   z.object({ type: z.literal('SettleLease'), id: QuotaLeaseId, fence: Positions }),
   /** Of a request that was committed too late for its lease, or whose placement died: is there room for it, and from now on it counts. */
-  z.object({ type: z.literal('ConfirmCharge'), requestId: RequestId, lease: QuotaLeaseId, at: Positions, usage: Usage }),
+  z.object({ type: z.literal('ConfirmCharge'), requestId: RequestId, lease: QuotaLeaseId, at: Positions, usage: Usage, share: ShareUse.optional() }),
 ]);
 export type ProjectCommand = z.infer<typeof ProjectCommand>;
 

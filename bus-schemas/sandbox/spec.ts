@@ -179,6 +179,8 @@ export const SandboxSpec = z.object({
   /** Null: named after the sandbox's own id. */
   hostname: z.string().nullable(),
   recordCommands: z.boolean().default(false),
+  /** The job in whose share of the quota it counts; absent where its job has none. */
+  share: JobId.optional(),
   /**
    * The lost sandbox whose place it takes, and what it stands on: a snapshot of that, or its image. What had ended before
    * `begunAt` is in the snapshot.

@@ -4,18 +4,17 @@
  */
 import type { NatsConnection } from '@nats-io/transport-node';
 import { DsecError } from '#bus/errors.ts';
-import type { JobId, ProjectName, SandboxId } from '#bus/ids.ts';
-import type { MemberCounts, MemberGoal } from '#bus/job/schema.ts';
+import type { ProjectName, SandboxId } from '#bus/ids.ts';
+import type { MemberCounts } from '#bus/job/schema.ts';
 import type { RolloutCommand } from '#bus/rollout/schema.ts';
 import { PLATFORM_LABELS } from '#bus/sandbox/spec.ts';
 import { ENDED_STATUSES, SANDBOX_STATUSES } from '#bus/sandbox/state.ts';
-import type { TimestampMs } from '#bus/units.ts';
 import { forEachLimited } from '../concurrency.ts';
 import { Session } from '../session.ts';
 import { NatsBus } from '../transport/nats-bus.ts';
 import { deliverAnswer } from './deliver.ts';
 import { EPISODE_LIMITS } from './limits.ts';
-import { moveMembers } from './members.ts';
+import { type MemberOrder, moveMembers } from './members.ts';
 import { type EpisodeToServe, serveWorker } from './serve.ts';
 import { makeWorker } from './worker.ts';
 
@@ -30,10 +29,7 @@ export class EpisodeHands {
     this.#bus = new NatsBus(connection, undefined);
   }
 
-  moveMembers(
-    order: { readonly project: ProjectName; readonly jobId: JobId; readonly goal: MemberGoal; readonly deadlineAt: TimestampMs },
-    signal: AbortSignal,
-  ): Promise<MemberCounts> {
+  moveMembers(order: MemberOrder & { readonly project: ProjectName }, signal: AbortSignal): Promise<MemberCounts> {
     return moveMembers(this.#session(order.project), order, signal);
   }
 

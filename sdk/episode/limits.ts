@@ -5,8 +5,6 @@ export const EPISODE_LIMITS = {
   /** Between two looks at members that are not at their goal yet. */
   membersPauseMinMs: 100,
   membersPauseMaxMs: 2_000,
-  /** Creates that were accepted just before a stop still surface within this time. */
-  stragglersMs: 1_500,
   /** For one sandbox of an episode, a burst of thousands included. */
   createTimeoutMs: 600_000,
   /** For a snapshot that a worker asks for. */

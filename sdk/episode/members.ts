@@ -13,7 +13,13 @@ import { forEachLimited } from '../concurrency.ts';
 import type { Session } from '../session.ts';
 import { EPISODE_LIMITS } from './limits.ts';
 
-type Order = { readonly jobId: JobId; readonly goal: MemberGoal; readonly deadlineAt: TimestampMs };
+export type MemberOrder = {
+  readonly jobId: JobId;
+  readonly goal: MemberGoal;
+  readonly deadlineAt: TimestampMs;
+  /** Stream sequence per shard up to which members are looked for, at least. */
+  readonly asOf: Readonly<Record<string, number>>;
+};
 
 const VERBS = { paused: 'pause', running: 'resume', ended: 'stop' } as const;
 /** Statuses in which a member can be told to go there; in the others it is on its way somewhere, and is looked at again. */
@@ -24,27 +30,24 @@ const MAY_BE_TOLD: Readonly<Record<MemberGoal, (status: SandboxStatus) => boolea
 };
 const LIVING = SANDBOX_STATUSES.filter((status) => !ENDED_STATUSES.has(status));
 
-export const moveMembers = async (session: Session, { jobId, goal, deadlineAt }: Order, signal: AbortSignal): Promise<MemberCounts> => {
+export const moveMembers = async (session: Session, order: MemberOrder, signal: AbortSignal): Promise<MemberCounts> => {
   const [seen, there, failed] = [new Set<SandboxId>(), new Set<SandboxId>(), new Set<SandboxId>()];
-  let pauseMs: number = EPISODE_LIMITS.membersPauseMinMs;
-  for (let isLastLook = false; ; ) {
+  const { goal, deadlineAt } = order;
+  for (let pauseMs: number = EPISODE_LIMITS.membersPauseMinMs; ; pauseMs = Math.min(pauseMs * 2, EPISODE_LIMITS.membersPauseMaxMs)) {
     let left = 0;
     const due: SandboxId[] = [];
-    for await (const { id, status } of livingMembers(session, jobId, signal)) {
+    for await (const { id, status } of livingMembers(session, order, signal)) {
       seen.add(id);
       if (status === goal) there.add(id);
       if (there.has(id) || failed.has(id)) continue;
       left += 1;
       if (MAY_BE_TOLD[goal](status)) due.push(id);
     }
-    if (session.clock.now() >= deadlineAt || (left === 0 && (goal !== 'ended' || isLastLook)))
-      return { reached: seen.size - failed.size - left, failed: failed.size, left };
-    isLastLook = left === 0;
+    if (session.clock.now() >= deadlineAt || left === 0) return { reached: seen.size - failed.size - left, failed: failed.size, left };
     await forEachLimited(due, EPISODE_LIMITS.membersInFlight, async (id) => {
       if (!(await mayGetThere(session, id, goal, signal))) failed.add(id);
     });
-    await session.clock.sleep(isLastLook ? EPISODE_LIMITS.stragglersMs : pauseMs, signal);
-    pauseMs = Math.min(pauseMs * 2, EPISODE_LIMITS.membersPauseMaxMs);
+    await session.clock.sleep(pauseMs, signal);
   }
 };
 
@@ -59,8 +62,8 @@ const mayGetThere = async (session: Session, id: SandboxId, goal: MemberGoal, si
   }
 };
 
-async function* livingMembers(session: Session, jobId: JobId, signal: AbortSignal): AsyncGenerator<SandboxState> {
-  const request = { labels: { [PLATFORM_LABELS.job]: jobId }, statuses: LIVING, limit: EPISODE_LIMITS.membersPage, atLeast: session.seen };
+async function* livingMembers(session: Session, { jobId, asOf }: MemberOrder, signal: AbortSignal): AsyncGenerator<SandboxState> {
+  const request = { labels: { [PLATFORM_LABELS.job]: jobId }, statuses: LIVING, limit: EPISODE_LIMITS.membersPage, atLeast: asOf };
   for (let after: string | null | undefined; after !== null; ) {
     const page = await session.api.call('list', after === undefined ? request : { ...request, after }, { signal });
     for (const { state } of page.sandboxes) yield state;

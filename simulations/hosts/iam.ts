@@ -17,7 +17,7 @@ import { Directory } from '#actors/project/directory.ts';
 import { overQuota } from '#actors/project/lease.decider.ts';
 import { LeaseEnds } from '#actors/project/lease-ends.ts';
 import { QUOTA_LIMITS } from '#actors/project/limits.ts';
-import { sizeLease, usedOf } from '#actors/project/quota.ts';
+import { projectNode, type QuotaNode, sizeLease, usedOf } from '#actors/project/quota.ts';
 import { ActorRunner } from './actor-runner.ts';
 import { serve } from './ask.ts';
 import { type Flow, start, until } from './flow.ts';
@@ -38,7 +38,8 @@ export type IamOptions = {
   readonly observer: Observer;
   readonly onOver: () => void;
 };
-type Link = { readonly state: ProjectState; readonly usage: Usage };
+/** The project and all above it. */
+type Chain = { readonly states: readonly ProjectState[]; readonly nodes: readonly QuotaNode[] };
 
 const later = (retryAfterMs: number) => ({ outcome: 'later' as const, retryAfterMs: retryAfterMs as DurationMs });
 
@@ -101,23 +102,23 @@ export class SimIam {
   *#draw({ project, holder, lease: id, each, count, prefetch }: LendingRequest<'drawQuota'>): Flow<LendingResponse<'drawQuota'>> {
     const chain = this.#chain(project);
     if (!chain) return { outcome: 'refused', error: wireError('FORBIDDEN', `there is no project ${project}; create it first`) };
-    const size = sizeLease(chain, each, count, prefetch);
-    if (size.kind === 'none') return { outcome: 'refused', error: refusal(chain, each) };
+    const size = sizeLease(chain.nodes, each, count, prefetch);
+    if (size.kind === 'none') return { outcome: 'refused', error: refusal(chain.nodes, each) };
     if (size.kind === 'recall') {
       const { bus, link } = this.#o.process;
-      bus.publish(link, 'quota.recall', [...new Set(chain.flatMap(({ state }) => state.leases.map((lease) => lease.id)))]);
+      bus.publish(link, 'quota.recall', [...new Set(chain.states.flatMap((state) => state.leases.map((lease) => lease.id)))]);
       return later(HOST_LIMITS.quotaRecallMs);
     }
     const granted = times(each, size.count);
     const expiresAt = addMs(this.#o.process.clock.now(), QUOTA_LIMITS.leaseMs as DurationMs);
-    for (const name of chain.map(({ state }) => state.name)) {
+    for (const { name } of chain.states) {
       const opened = yield* this.#try(name, { type: 'OpenLease', lease: { id, project, holder, granted, expiresAt }, usage: this.#usageOf(name) });
       if (opened.ok) continue;
       start(this.#settle(project, id));
       return later(HOST_LIMITS.quotaRaceMs);
     }
-    const scarce = chain.some(({ state }) => Object.keys(state.limits).length > 0);
-    const error = size.count < count ? refusal(this.#chain(project) ?? chain, each) : null;
+    const scarce = chain.nodes.some(({ limits }) => Object.keys(limits).length > 0);
+    const error = size.count < count ? refusal((this.#chain(project) ?? chain).nodes, each) : null;
     return { outcome: 'lent', count: size.count, granted, lifeMs: QUOTA_LIMITS.leaseMs as DurationMs, scarce, error };
   }
 
@@ -126,16 +127,17 @@ export class SimIam {
     if (this.#ledger.fold.isAdmitted(requestId)) return { outcome: 'counted' };
     const chain = this.#chain(project);
     if (!chain) return { outcome: 'refused', error: wireError('FORBIDDEN', `there is no project ${project}`) };
-    for (const { state } of chain) {
-      const confirmed = yield* this.#try(state.name, { type: 'ConfirmCharge', requestId, lease, at, usage: this.#usageOf(state.name) });
+    for (const { name } of chain.states) {
+      const confirmed = yield* this.#try(name, { type: 'ConfirmCharge', requestId, lease, at, usage: this.#usageOf(name) });
       if (confirmed.ok) continue;
       return confirmed.error.code === 'QUOTA_EXCEEDED' ? { outcome: 'refused', error: confirmed.error } : later(HOST_LIMITS.quotaRaceMs);
     }
     return { outcome: 'counted' };
   }
 
-  #chain(project: ProjectName): Link[] | undefined {
-    return this.#directory.chainOf(project)?.map((state) => ({ state, usage: this.#usageOf(state.name) }));
+  #chain(project: ProjectName): Chain | undefined {
+    const states = this.#directory.chainOf(project);
+    return states && { states, nodes: states.map((state) => projectNode(state, this.#usageOf(state.name))) };
   }
 
   #usageOf(project: ProjectName): Usage {
@@ -192,11 +194,11 @@ export class SimIam {
   }
 }
 
-const refusal = (chain: readonly Link[], each: QuotaAmounts): WireError => {
-  for (const { state, usage } of chain) {
-    const left = leftOf(state.limits, usedOf(usage));
+const refusal = (nodes: readonly QuotaNode[], each: QuotaAmounts): WireError => {
+  for (const node of nodes) {
+    const left = leftOf(node.limits, usedOf(node.usage));
     const key = (Object.keys(left) as QuotaKey[]).find((one) => fits({ [one]: left[one] }, each, 1) === 0);
-    if (key) return overQuota(state.name, key, state.limits, usedOf(usage));
+    if (key) return overQuota(node, key);
   }
-  return wireError('QUOTA_EXCEEDED', `the quota of ${chain[0]?.state.name} has no room`);
+  return wireError('QUOTA_EXCEEDED', 'the quota has no room');
 };

@@ -5,7 +5,7 @@
 import { wireError, type WireError } from '#bus/errors.ts';
 import type { LendingRequest, LendingResponse, QuotaHolderName } from '#bus/iam/quota-lending.ts';
 import { type ProjectName, shardOfRequest } from '#bus/ids.ts';
-import { needOf, type QuotaAmounts, type QuotaLeaseId } from '#bus/project/quota.ts';
+import { needOf, type Payer, payerOf, type QuotaAmounts, type QuotaLeaseId } from '#bus/project/quota.ts';
 import type { RequestState, ReservedQuota } from '#bus/request/schema.ts';
 import type { SandboxSpec } from '#bus/sandbox/spec.ts';
 import type { CommandResult } from '#actors/kernel/host.ts';
@@ -45,22 +45,23 @@ export class SimQuotaHolder {
   /** Room for as many as there is; a number: ask again after so many milliseconds. */
   *roomFor({ project, spec, count }: { readonly project: ProjectName; readonly spec: SandboxSpec; readonly count: number }): Flow<Room | number> {
     const each = needOf(spec);
-    const demand = this.#demandOf(project, each);
+    const payer = payerOf(project, spec);
+    const demand = this.#demandOf(payer, each);
     demand.waiting += count;
-    const room = yield* this.#reserve(project, each, count, demand);
+    const room = yield* this.#reserve(payer, each, count, demand);
     demand.waiting -= count;
     return room;
   }
 
-  *#reserve(project: ProjectName, each: QuotaAmounts, count: number, demand: Demand): Flow<Room | number> {
+  *#reserve(payer: Payer, each: QuotaAmounts, count: number, demand: Demand): Flow<Room | number> {
     let orFewer: WireError | null = null;
     for (let attempt = 0; attempt < HOST_LIMITS.quotaAttempts; attempt += 1) {
-      const taken = this.#book.take(project, each, count, this.#process.clock.monotonicMs(), orFewer !== null);
+      const taken = this.#book.take(payer, each, count, this.#process.clock.monotonicMs(), orFewer !== null);
       if (taken) {
         demand.spent += taken.count;
         return { quota: { lease: taken.lease, count: taken.count, error: taken.count < count ? orFewer : null }, taken, each };
       }
-      const drawn = yield* until<Drawn>((done) => this.#draw(project, each, demand, done));
+      const drawn = yield* until<Drawn>((done) => this.#draw(payer, each, demand, done));
       if (drawn.outcome === 'later') return drawn.retryAfterMs;
       if (drawn.outcome === 'refused') return { quota: { lease: null, count: 0, error: drawn.error }, taken: null, each };
       orFewer = drawn.error;
@@ -78,8 +79,8 @@ export class SimQuotaHolder {
       else if (this.#book.committed(taken.lease, room.each, taken.count - held.state.items.filter(({ error }) => !error).length, now)) return null;
     }
     if (!result.ok || !held?.state.quotaLease || held.state.items.every(({ error }) => error)) return null;
-    const { project, id, quotaLease: lease } = held.state;
-    const asked: LendingRequest<'confirmQuota'> = { v: 1, project, requestId: id, lease, at: { [shardOfRequest(id)]: held.sequence } };
+    const { project, spec, id, quotaLease: lease } = held.state;
+    const asked: LendingRequest<'confirmQuota'> = { v: 1, ...payerOf(project, spec), requestId: id, lease, at: { [shardOfRequest(id)]: held.sequence } };
     const answer = yield* until<LendingResponse<'confirmQuota'> | null>((done) => this.#asker.ask('iam.confirm', asked, HOST_LIMITS.quotaAnswerMs, done));
     if (answer?.outcome === 'refused') return answer.error;
     return answer?.outcome === 'counted' ? null : wireError('IAM_UNAVAILABLE', `whether request ${id} has room is not known yet`);
@@ -93,36 +94,36 @@ export class SimQuotaHolder {
     });
   }
 
-  #demandOf(project: ProjectName, each: QuotaAmounts): Demand {
-    const shape = shapeOf(project, each);
+  #demandOf(payer: Payer, each: QuotaAmounts): Demand {
+    const shape = shapeOf(payer, each);
     const known = this.#demands.get(shape) ?? { waiting: 0, spent: 0, since: this.#process.clock.monotonicMs(), drawing: null };
     this.#demands.set(shape, known);
     return known;
   }
 
-  /** One at a time for a project and shape of need; whoever comes meanwhile waits for the same answer. */
-  #draw(project: ProjectName, each: QuotaAmounts, demand: Demand, done: (drawn: Drawn) => void): void {
+  /** One at a time for a payer and shape of need; whoever comes meanwhile waits for the same answer. */
+  #draw(payer: Payer, each: QuotaAmounts, demand: Demand, done: (drawn: Drawn) => void): void {
     if (demand.drawing) return void demand.drawing.push(done);
     demand.drawing = [done];
-    start(this.#drawOnce(project, each, demand), (drawn) => {
+    start(this.#drawOnce(payer, each, demand), (drawn) => {
       const waiting = demand.drawing ?? [];
       demand.drawing = null;
       for (const tell of waiting) tell(drawn);
     });
   }
 
-  *#drawOnce(project: ProjectName, each: QuotaAmounts, demand: Demand): Flow<Drawn> {
+  *#drawOnce(payer: Payer, each: QuotaAmounts, demand: Demand): Flow<Drawn> {
     const { clock } = this.#process;
     const sentAt = clock.monotonicMs();
     const prefetch = Math.max(HOST_LIMITS.quotaPrefetch, Math.ceil((demand.spent * HOST_LIMITS.quotaAheadMs) / Math.max(100, sentAt - demand.since)));
     Object.assign(demand, { spent: 0, since: sentAt });
     const lease: QuotaLeaseId = `ql-${this.#process.freshId()}${this.#process.freshId().slice(0, 8)}`;
-    const asked: LendingRequest<'drawQuota'> = { v: 1, project, holder: this.#holder, lease, each, count: Math.max(1, demand.waiting), prefetch };
+    const asked: LendingRequest<'drawQuota'> = { v: 1, ...payer, holder: this.#holder, lease, each, count: Math.max(1, demand.waiting), prefetch };
     const answer = yield* until<LendingResponse<'drawQuota'> | null>((done) => this.#asker.ask('iam.draw', asked, HOST_LIMITS.quotaAnswerMs, done));
     if (!answer) return { outcome: 'later', retryAfterMs: HOST_LIMITS.quotaRetryMs as never };
     if (answer.outcome !== 'lent') return answer;
     this.#idleMs = answer.scarce ? HOST_LIMITS.quotaScarceIdleMs : HOST_LIMITS.quotaIdleMs;
-    this.#book.add({ id: lease, project, granted: answer.granted, endsAt: sentAt + answer.lifeMs }, each, clock.monotonicMs());
+    this.#book.add({ id: lease, payer, granted: answer.granted, endsAt: sentAt + answer.lifeMs }, each, clock.monotonicMs());
     return { outcome: 'lent', error: answer.error };
   }
 

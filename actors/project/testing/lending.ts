@@ -1,11 +1,11 @@
 /**
- * A small world of quota: two projects one below the other, several holders that die, one log with commits that land late, and IAM
- * reading it behind. Time and chance come from outside; the decisions are the real ones.
+ * A small world of quota: two projects one below the other, a job with a share of the lower one, several holders that die, one log
+ * with commits that land late, and IAM reading it behind. Time and chance come from outside; the decisions are the real ones.
  */
 import { outlives, quotaHolderName } from '#bus/iam/quota-lending.ts';
-import type { EdgeName, ProjectName, RequestId, SandboxId } from '#bus/ids.ts';
-import { isNothing, needOf, plus, type QuotaAmounts, times } from '#bus/project/quota.ts';
-import type { ProjectCommand, ProjectEvent, ProjectState } from '#bus/project/schema.ts';
+import type { EdgeName, JobId, ProjectName, RequestId, SandboxId } from '#bus/ids.ts';
+import { isNothing, needOf, type Payer, payerKey, plus, type QuotaAmounts, times } from '#bus/project/quota.ts';
+import type { ProjectCommand, ProjectEvent, ProjectState, ShareUse } from '#bus/project/schema.ts';
 import { projectAddress, requestAddress, sandboxAddress } from '#bus/subjects.ts';
 import type { TimestampMs } from '#bus/units.ts';
 import { spec } from '../../sandbox/testing/samples.ts';
@@ -13,12 +13,15 @@ import { fold } from '../../kernel/definition.ts';
 import type { StoredCommit } from '../../ports/event-log.ts';
 import { LeaseBook } from '../lease-book.ts';
 import { projectDefinition } from '../project.definition.ts';
-import { sizeLease } from '../quota.ts';
+import { leasesOf, projectNode, shareNode, sizeLease } from '../quota.ts';
 import { UsageFold } from '../usage.ts';
 import { leaseId, T0 } from './samples.ts';
 
 export const TOP = 'top' as ProjectName;
 export const TEAM = 'team' as ProjectName;
+const JOB = `jb-0-${'a'.repeat(32)}` as JobId;
+/** Who creates: in the upper project, in the lower one, in the job of the lower one. */
+export const PAYERS = { top: { project: TOP, job: undefined }, team: { project: TEAM, job: undefined }, job: { project: TEAM, job: JOB } } as const;
 export const EACH = needOf(spec);
 export const LEASE_MS = 100;
 /** How much later IAM sees a lease in the books than its holder has asked for it. */
@@ -27,6 +30,7 @@ export const SEEN_LATER_MS = 50;
 type Request = {
   readonly id: RequestId;
   readonly lease: string;
+  readonly payer: Payer;
   readonly count: number;
   readonly holder: Holder;
   sequence: number;
@@ -45,7 +49,10 @@ export class Lending {
   #fences = new Map<string, number>();
   #next = 1;
 
-  constructor(topLimit: number, teamLimit: number) {
+  readonly #share: QuotaAmounts;
+
+  constructor(topLimit: number, teamLimit: number, shareLimit = teamLimit) {
+    this.#share = { sandboxes: shareLimit };
     this.decide(TOP, { type: 'CreateProject', ancestors: [], limits: { sandboxes: topLimit }, owner: null });
     this.decide(TEAM, { type: 'CreateProject', ancestors: [TOP], limits: { sandboxes: teamLimit }, owner: null });
   }
@@ -68,33 +75,46 @@ export class Lending {
     );
   }
 
+  /** As its project's decision is told it; of a project above there is nothing to tell. */
+  #shareFor(name: ProjectName, { project, job }: Payer): { share?: ShareUse } {
+    if (!job || name !== project) return {};
+    const leases = leasesOf(this.stateOf(name), job).map(({ id }) => id);
+    return { share: { job, limits: this.#share, usage: this.usage.usageOf([payerKey({ project, job })], leases) } };
+  }
+
   /** IAM lends to a holder, or calls back what others have not spent. */
-  draw(holder: Holder, project: ProjectName, count: number, prefetch: number): void {
+  draw(holder: Holder, payer: Payer, count: number, prefetch: number): void {
+    const { project, job } = payer;
     const chain = project === TEAM ? [TEAM, TOP] : [TOP];
-    const size = sizeLease(
-      chain.map((name) => ({ state: this.stateOf(name), usage: this.usageFor(name) })),
-      EACH,
-      count,
-      prefetch,
-    );
+    const { share } = this.#shareFor(project, payer);
+    const projects = chain.map((name) => projectNode(this.stateOf(name), this.usageFor(name)));
+    const size = sizeLease(share ? [shareNode(this.stateOf(project), share), ...projects] : projects, EACH, count, prefetch);
     if (size.kind === 'recall') for (const { book } of this.holders) book.recall([...this.states.values()].flatMap((s) => s.leases.map(({ id }) => id)));
     if (size.kind !== 'lend') return;
     const id = leaseId(this.#next++);
     const granted = times(EACH, size.count);
-    const lease = { id, project, holder: quotaHolderName(holder.place, holder.life), granted, expiresAt: (T0 + this.now + LEASE_MS) as TimestampMs };
-    for (const name of chain) if (!this.decide(name, { type: 'OpenLease', lease, usage: this.usageFor(name) })) return;
-    if (holder.alive) holder.book.add({ id, project, granted, endsAt: this.now + LEASE_MS }, EACH, this.now);
+    const lease = {
+      id,
+      project,
+      ...(job ? { job } : {}),
+      holder: quotaHolderName(holder.place, holder.life),
+      granted,
+      expiresAt: (T0 + this.now + LEASE_MS) as TimestampMs,
+    };
+    for (const name of chain) if (!this.decide(name, { type: 'OpenLease', lease, usage: this.usageFor(name), ...this.#shareFor(name, payer) })) return;
+    if (holder.alive) holder.book.add({ id, payer, granted, endsAt: this.now + LEASE_MS }, EACH, this.now);
   }
 
   /** Room is taken and the append goes out. Whether it ever lands is not known yet. */
-  create(holder: Holder, project: ProjectName, count: number): boolean {
-    const taken = holder.alive ? holder.book.take(project, EACH, count, this.now, true) : undefined;
+  create(holder: Holder, payer: Payer, count: number): boolean {
+    const taken = holder.alive ? holder.book.take(payer, EACH, count, this.now, true) : undefined;
     if (!taken) return false;
     const id = `rq-0-${this.#next.toString(16).padStart(32, '0')}` as RequestId;
     this.#next += 1;
-    this.requests.push({ id, lease: taken.lease, count: taken.count, holder, sequence: 0, state: 'flying', live: 0 });
+    this.requests.push({ id, lease: taken.lease, payer, count: taken.count, holder, sequence: 0, state: 'flying', live: 0 });
     const items = Array.from({ length: taken.count }, () => ({ sandboxId: 'x' as SandboxId, edge: 'e' as EdgeName, attempt: 0, refusedBy: [], error: null }));
-    this.#bodies.set(id, { id, project, spec, deadlineAt: 1e15, quotaLease: taken.lease, items });
+    const { project, job: share } = payer;
+    this.#bodies.set(id, { id, project, spec: share ? { ...spec, share } : spec, deadlineAt: 1e15, quotaLease: taken.lease, items });
     return true;
   }
   readonly #bodies = new Map<RequestId, { project: ProjectName; [field: string]: unknown }>();
@@ -120,7 +140,7 @@ export class Lending {
   }
 
   confirm(request: Request): 'counted' | 'later' {
-    const project = this.#bodies.get(request.id)?.project as ProjectName;
+    const { project } = request.payer;
     for (const name of project === TEAM ? [TEAM, TOP] : [TOP]) {
       const confirmed = this.decide(name, {
         type: 'ConfirmCharge',
@@ -128,6 +148,7 @@ export class Lending {
         lease: request.lease,
         at: { '0': request.sequence },
         usage: this.usageFor(name),
+        ...this.#shareFor(name, request.payer),
       });
       if (!confirmed) return 'later';
     }
@@ -138,9 +159,19 @@ export class Lending {
   end(request: Request): void {
     if (request.state !== 'forwarded' || request.live === 0) return;
     request.live -= 1;
-    const project = this.#bodies.get(request.id)?.project as ProjectName;
+    const { project } = request.payer;
     const id = `sb-0-${'0'.repeat(20)}-e` as SandboxId;
-    const state = { id, project, requestId: request.id, index: request.live, attempt: 0, edge: 'e', generation: 1, status: 'stopped', spec };
+    const state = {
+      id,
+      project,
+      requestId: request.id,
+      index: request.live,
+      attempt: 0,
+      edge: 'e',
+      generation: 1,
+      status: 'stopped',
+      spec: this.#bodies.get(request.id)?.['spec'],
+    };
     this.#append({ address: sandboxAddress(project, id), version: 2, state });
   }
 
@@ -182,21 +213,21 @@ export class Lending {
   }
 
   /** Sandboxes that were really forwarded and have not ended. */
-  live(project: ProjectName): number {
-    return this.requests.reduce((n, r) => n + (project === TOP || this.#bodies.get(r.id)?.project === TEAM ? r.live : 0), 0);
+  live(of: Payer): number {
+    return this.requests.reduce((n, r) => n + (isWithin(r.payer, of) ? r.live : 0), 0);
   }
   /** Really live outside open leases, and every open lease in full: Σ live + Σ unspent, from above. */
-  committed(project: ProjectName): number {
-    const { leases } = this.stateOf(project);
+  committed(of: Payer): number {
+    const { leases } = of.job ? { leases: leasesOf(this.stateOf(of.project), of.job) } : this.stateOf(of.project);
     const open = new Set(leases.map(({ id }) => id));
-    const outside = this.requests.filter((r) => !open.has(r.lease) && (project === TOP || this.#bodies.get(r.id)?.project === TEAM));
+    const outside = this.requests.filter((r) => !open.has(r.lease) && isWithin(r.payer, of));
     return outside.reduce((n, r) => n + r.live, 0) + (leases.map(({ granted }) => granted).reduce(plus, {} as QuotaAmounts).sandboxes ?? 0);
   }
   isQuiet(): boolean {
     return [...this.states.values()].every(({ leases }) => leases.length === 0);
   }
-  folded(project: ProjectName): QuotaAmounts {
-    const { other, byLease } = this.usageFor(project);
+  folded(of: Payer): QuotaAmounts {
+    const { other, byLease } = of.job ? this.usage.usageOf([payerKey(of)], []) : this.usageFor(of.project);
     if (!isNothing(Object.values(byLease).reduce(plus, {}))) throw new Error('leases are open');
     return other;
   }
@@ -205,3 +236,6 @@ export class Lending {
     this.log.push({ address, sequence: this.log.length + 1, commit: { version, state } as unknown as StoredCommit['commit'] });
   }
 }
+
+/** Whether what one pays for counts in the other, too. */
+const isWithin = (payer: Payer, of: Payer): boolean => of.project === TOP || (payer.project === of.project && (!of.job || payer.job === of.job));

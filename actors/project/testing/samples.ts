@@ -1,7 +1,7 @@
 /** One project and every command it can get, with the values that make a difference. */
-import type { ProjectName, RequestId } from '#bus/ids.ts';
+import type { JobId, ProjectName, RequestId } from '#bus/ids.ts';
 import { ACTIONS, type Action, type PrincipalId, type PrincipalName, type Role } from '#bus/project/policy.ts';
-import type { Credential, Positions, ProjectCommand, Usage } from '#bus/project/schema.ts';
+import type { Credential, Positions, ProjectCommand, ShareUse, Usage } from '#bus/project/schema.ts';
 import type { QuotaAmounts } from '#bus/project/quota.ts';
 import { projectAddress } from '#bus/subjects.ts';
 import type { TimestampMs } from '#bus/units.ts';
@@ -62,14 +62,24 @@ export const open = (n: number, granted: number, seen: Usage = usage(0, 0), proj
   lease: { id: leaseId(n), project, holder: 'placement-1', granted: sandboxes(granted), expiresAt: (T0 + LEASE_MS) as TimestampMs },
   usage: seen,
 });
+/** A lease for a job with a share of `limit`, of which `used` is in use outside of open leases. */
+export const job = `jb-0-${'a'.repeat(32)}` as JobId;
+export const shareOf = (limit: number, seen: Usage): ShareUse => ({ job, limits: sandboxes(limit), usage: seen });
+export const openInShare = (n: number, granted: number, limit: number, seen: Usage = usage(0, 0)): ProjectCommand => ({
+  type: 'OpenLease',
+  lease: { id: leaseId(n), project: name, job, holder: 'placement-1', granted: sandboxes(granted), expiresAt: (T0 + LEASE_MS) as TimestampMs },
+  usage: seen,
+  share: shareOf(limit, seen),
+});
 export const close = (n: number): ProjectCommand => ({ type: 'CloseLease', id: leaseId(n) });
 export const settle = (n: number, fence: Positions = { '0': 10 }): ProjectCommand => ({ type: 'SettleLease', id: leaseId(n), fence });
-export const confirm = (n: number, position: number, seen: Usage): ProjectCommand => ({
+export const confirm = (n: number, position: number, seen: Usage, share?: ShareUse): ProjectCommand => ({
   type: 'ConfirmCharge',
   requestId: `rq-0-${'ab'.repeat(16)}` as RequestId,
   lease: leaseId(n),
   at: { '0': position },
   usage: seen,
+  ...(share ? { share } : {}),
 });
 
 export const COMMANDS: readonly ProjectCommand[] = [
@@ -96,11 +106,14 @@ export const COMMANDS: readonly ProjectCommand[] = [
   open(2, 6),
   open(2, 4, usage(20, 3)),
   open(3, 2, usage(20, 2), 'team' as ProjectName),
+  openInShare(4, 2, 3),
   close(1),
   close(2),
   settle(1),
   settle(2),
   settle(3),
+  close(4),
+  settle(4),
   confirm(1, 15, usage(20, 3)),
   confirm(2, 15, usage(12, 3)),
   confirm(2, 15, usage(20, 9)),

@@ -5,6 +5,7 @@ import { SPEC_LIMITS } from '#bus/limits.ts';
 import type { SandboxCommand } from '#bus/sandbox/commands.ts';
 import { NO_FACTS, type SnapshotPurpose } from '#bus/sandbox/snapshot.ts';
 import { SandboxSpec } from '#bus/sandbox/spec.ts';
+import type { SandboxState } from '#bus/sandbox/state.ts';
 import { sandboxAddress } from '#bus/subjects.ts';
 import { type DurationMs, TimestampMs } from '#bus/units.ts';
 
@@ -128,3 +129,19 @@ export const COMMANDS: readonly SandboxCommand[] = [
 
 /** Moments: at once, after every transition's limit, after the idle life, after the total life. */
 export const DELAYS_MS: readonly number[] = [0, 1, 700_000, 10 * TOTAL_MS];
+
+/** What tells states apart when every one that can be reached is looked for. */
+export const shapeOf = (s: SandboxState): string =>
+  JSON.stringify([
+    s.status,
+    s.stopReason,
+    s.forget,
+    s.failure?.code,
+    s.returnTo,
+    s.snapshotId,
+    s.spec.lives.idleMs,
+    s.idleDeadlineAt === null,
+    s.runningDeadlineAt === null,
+    Math.min(s.livesVersion, 2),
+    Math.min(s.snapshots.length, 2),
+  ]);

@@ -46,7 +46,8 @@ export const withResolved = async (o: VerbsOptions, project: ProjectName, reques
       return 'snapshot' in from ? snapshotTaken(o, project, from) : Promise.reject(DsecError.of('INTERNAL', 'nothing was taken'));
     },
   };
-  return resolveSpec(await asJobMember(o.eventLog, project, asked, o.clock.now()), resolve, o.defaultLimits);
+  const { request: member, share } = await asJobMember(o.eventLog, project, asked, o.clock.now());
+  return resolveSpec(member, resolve, o.defaultLimits, share);
 };
 
 type Placing = Pick<ApiParsed<'create'>, 'key' | 'count' | 'mode' | 'timeoutMs'>;

@@ -1,6 +1,6 @@
 /** Turns a client's request for a sandbox into the resolved spec: names to digests, defaults written out, limits checked. */
 import { DsecError } from '#bus/errors.ts';
-import type { LayerDigest, SandboxId } from '#bus/ids.ts';
+import type { JobId, LayerDigest, SandboxId } from '#bus/ids.ts';
 import { SNAPSHOT_LIMITS, WIRE_LIMITS } from '#bus/limits.ts';
 import { DEFAULT_LIVES, type Limits, type Lives, type SandboxRequest, type SandboxSpec } from '#bus/sandbox/spec.ts';
 
@@ -19,7 +19,8 @@ export type Resolve = {
 };
 export type ResolvedSpec = { readonly spec: SandboxSpec; readonly forkedFrom: SandboxId | null };
 
-export const resolveSpec = async (request: SandboxRequest, resolve: Resolve, defaults: Limits): Promise<ResolvedSpec> => {
+/** `share`: the job in whose share of the quota it counts. */
+export const resolveSpec = async (request: SandboxRequest, resolve: Resolve, defaults: Limits, share?: JobId): Promise<ResolvedSpec> => {
   if (request.backend !== 'container') throw DsecError.of('NOT_SUPPORTED', `backend ${request.backend} is not available in this version; use container`);
   const { image } = request;
   const taken = typeof image === 'object' ? await resolve.taken(image) : null;
@@ -46,6 +47,7 @@ export const resolveSpec = async (request: SandboxRequest, resolve: Resolve, def
     isolation: request.isolation,
     hostname: request.hostname ?? null,
     recordCommands: request.recordCommands,
+    ...(share ? { share } : {}),
     recoveredFrom: taken && 'recoveredFrom' in taken ? taken.recoveredFrom : null,
   };
   const bytes = Buffer.byteLength(JSON.stringify(spec));

@@ -1,16 +1,19 @@
 /** What each verb does. Reads come from the log or the projection, writes are commands on the queue. */
 import type { ApiParsed, ApiResponse, SandboxView } from '#bus/api/schema.ts';
 import { DsecError } from '#bus/errors.ts';
-import { parseSandboxId, type Shard } from '#bus/ids.ts';
+import { JobId, parseSandboxId, type ProjectName, type SandboxId, type Shard } from '#bus/ids.ts';
 import type { RequestState } from '#bus/request/schema.ts';
-import type { Limits } from '#bus/sandbox/spec.ts';
+import { type Limits, PLATFORM_LABELS } from '#bus/sandbox/spec.ts';
 import { requestAddress, sandboxAddress } from '#bus/subjects.ts';
+import type { DurationMs } from '#bus/units.ts';
+import { totalWithin } from '#actors/job/member.ts';
 import type { Clock } from '#actors/ports/clock.ts';
 import type { EventLog, StoredCommit } from '#actors/ports/event-log.ts';
 import type { SandboxProjection } from '#adapters/sqlite/mod.ts';
 import type { ApiserverVerb, Caller, Verbs } from './apiserver.ts';
 import type { Decisions } from './decisions.ts';
 import { create } from './create.ts';
+import { jobOf } from './job-member.ts';
 import type { FleetView } from './fleet.ts';
 import { fork } from './forks.ts';
 import { APISERVER_LIMITS } from './limits.ts';
@@ -59,13 +62,20 @@ export const createVerbs = (o: VerbsOptions): Verbs<ApiserverVerb> => ({
   fork: (request, caller) => fork(o, request, caller),
   snapshots: async (request, { project }) => pageOfSnapshots(await o.snapshots.list(project), request),
   deleteSnapshot: async ({ snapshotId }, { project }) => ({ deleted: await o.snapshots.remove(project, snapshotId) }),
-  extend: ({ id, key, totalMs, runningMs, idleMs, idlePauseMs }, caller) => {
+  extend: async ({ id, key, totalMs: asked, runningMs, idleMs, idlePauseMs }, caller) => {
+    const totalMs = asked && (await withinItsJob(o, caller.project, id, asked));
     const lives = Object.fromEntries(Object.entries({ totalMs, runningMs, idleMs, idlePauseMs }).filter(([, value]) => value !== undefined));
     if (Object.keys(lives).length === 0) throw DsecError.of('INVALID_ARGUMENT', 'extend: name at least one of totalMs, runningMs, idleMs and idlePauseMs');
     return lifecycle(o, id, { type: 'ExtendLives', ...lives }, key, caller);
   },
   events: (request, caller) => events(o, request, caller),
 });
+
+/** INV-ORPHAN: a member of a job is given no life beyond the job's, now as when it was made. */
+const withinItsJob = async (o: VerbsOptions, project: ProjectName, id: SandboxId, totalMs: DurationMs): Promise<DurationMs> => {
+  const job = JobId.safeParse((await newest(o, project, id))?.state.spec.labels[PLATFORM_LABELS.job]);
+  return job.success ? totalWithin(await jobOf(o.eventLog, project, job.data), totalMs, o.clock.now()) : totalMs;
+};
 
 const manyOf = (o: VerbsOptions): ManyOptions => ({
   projection: o.projection,

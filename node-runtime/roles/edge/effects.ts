@@ -7,17 +7,18 @@ import { isFinalFailure } from '#actors/sandbox/sandbox.failures.ts';
 import type { SandboxEffect } from '#actors/sandbox/sandbox.effects.ts';
 import { traced } from '../../tracing/spans.ts';
 import type { EffectContext } from '../driver/driver.ts';
+import type { JobLooks } from '../job-looks.ts';
 
 export const sandboxEffectRunner =
-  (backend: SandboxBackend) =>
+  (backend: SandboxBackend, jobs: JobLooks) =>
   (effect: SandboxEffect, context: EffectContext<SandboxState>): Promise<SandboxCommand | null> => {
     const { state, stored } = context;
-    if (effect.type === 'ensureAttached') return runOn(backend, effect, context); // lasts as long as the sandbox
+    if (effect.type === 'ensureAttached') return runOn(backend, jobs, effect, context); // lasts as long as the sandbox
     const span = { parent: stored.commit.traceparent, attributes: { 'dsec.sandbox': state.id } };
-    return traced(`effect.${effect.type}`, span, () => runOn(backend, effect, context));
+    return traced(`effect.${effect.type}`, span, () => runOn(backend, jobs, effect, context));
   };
 
-const runOn = async (backend: SandboxBackend, effect: SandboxEffect, context: EffectContext<SandboxState>): Promise<SandboxCommand | null> => {
+const runOn = async (backend: SandboxBackend, jobs: JobLooks, effect: SandboxEffect, context: EffectContext<SandboxState>): Promise<SandboxCommand | null> => {
   const { state } = context;
   switch (effect.type) {
     case 'ensurePrepared':
@@ -31,7 +32,12 @@ const runOn = async (backend: SandboxBackend, effect: SandboxEffect, context: Ef
     case 'ensureLaunched':
       return finalOr(
         (error) => ({ type: 'ReportFailed', error }),
-        async () => ({ type: 'ReportStarted', ...(await backend.ensureLaunched(state, context)) }),
+        async () => {
+          // Its first commit is durable: a job that has ended since finds it, one that ended before is seen here.
+          const refused = await jobs.refusal(state.project, state.spec);
+          if (refused) throw new DsecError(refused);
+          return { type: 'ReportStarted', ...(await backend.ensureLaunched(state, context)) };
+        },
       );
     case 'ensureAttached': {
       const gone = await backend.watch(state, effect.frozen, context);

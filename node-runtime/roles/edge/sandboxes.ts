@@ -19,6 +19,7 @@ import { sandboxDefinition } from '#actors/sandbox/sandbox.definition.ts';
 import type { EdgeName } from '#bus/ids.ts';
 import type { Log } from '../../log/log.ts';
 import { ActorDriver } from '../driver/driver.ts';
+import { JobLooks } from '../job-looks.ts';
 import type { Admission } from '#actors/edge/admission.ts';
 import { Changes } from './changes.ts';
 import type { SandboxDriver } from './commands.ts';
@@ -57,7 +58,7 @@ export class Sandboxes {
       eventLog: options.eventLog,
       clock: options.clock,
       log: options.log,
-      runEffect: this.#guarded(sandboxEffectRunner(options.node.backend)),
+      runEffect: this.#guarded(sandboxEffectRunner(options.node.backend, new JobLooks(options.eventLog))),
       deadlineCommand: (deadline, state) => ({
         type: 'DeadlinePassed',
         kind: deadline.kind as DeadlineKind,

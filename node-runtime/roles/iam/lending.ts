@@ -9,15 +9,18 @@ import type { NatsConnection } from '@nats-io/transport-node';
 import { encode } from '#bus/envelope.ts';
 import { DsecError, type WireError, wireError } from '#bus/errors.ts';
 import { type LendingRequest, type LendingResponse, outlives, type QuotaRecall } from '#bus/iam/quota-lending.ts';
-import type { ProjectName } from '#bus/ids.ts';
-import type { ProjectState, QuotaLease, Usage } from '#bus/project/schema.ts';
-import { fits, leftOf, type QuotaAmounts, type QuotaKey, type QuotaLeaseId, times } from '#bus/project/quota.ts';
-import { QUOTA_RECALL } from '#bus/subjects.ts';
+import type { JobId, ProjectName } from '#bus/ids.ts';
+import type { ProjectState, QuotaLease, ShareUse, Usage } from '#bus/project/schema.ts';
+import { fits, leftOf, payerKey, type QuotaAmounts, type QuotaKey, type QuotaLeaseId, shareLimits, times } from '#bus/project/quota.ts';
+import { readState } from '#bus/records.ts';
+import { jobAddress, QUOTA_RECALL } from '#bus/subjects.ts';
 import { addMs, type DurationMs } from '#bus/units.ts';
+import { refusalOfMember } from '#actors/job/member.ts';
 import type { Clock } from '#actors/ports/clock.ts';
-import { overQuota } from '#actors/project/lease.decider.ts';
+import type { EventLog } from '#actors/ports/event-log.ts';
+import { nameOf, overQuota } from '#actors/project/lease.decider.ts';
 import { LeaseEnds } from '#actors/project/lease-ends.ts';
-import { freeOf, sizeLease, usedOf } from '#actors/project/quota.ts';
+import { freeOf, leasesOf, projectNode, type QuotaNode, shareNode, sizeLease, usedOf } from '#actors/project/quota.ts';
 import { QUOTA_LIMITS } from '#actors/project/limits.ts';
 import type { Log } from '../../log/log.ts';
 import type { Ledger } from './ledger.ts';
@@ -28,11 +31,14 @@ export type LendingOptions = {
   readonly connection: NatsConnection;
   readonly projects: Projects;
   readonly ledger: Ledger;
+  readonly eventLog: EventLog;
   readonly clock: Clock;
   readonly log: Log;
 };
 
-type Link = { readonly state: ProjectState; readonly usage: Usage };
+/** The project and all above it; `nodes` begin with a job's share of the first where one is asked for. */
+type Chain = { readonly states: readonly ProjectState[]; readonly nodes: readonly QuotaNode[] };
+type Share = Omit<ShareUse, 'usage'>;
 const later = (retryAfterMs: number) => ({ outcome: 'later' as const, retryAfterMs: retryAfterMs as DurationMs });
 
 export class Lending {
@@ -51,26 +57,28 @@ export class Lending {
   }
 
   async draw(asked: LendingRequest<'drawQuota'>): Promise<LendingResponse<'drawQuota'>> {
-    const { project, holder, lease: id, each, count, prefetch } = asked;
-    const chain = this.#chain(project);
+    const { project, job, holder, lease: id, each, count, prefetch } = asked;
+    const share = job && (await this.#shareOf(project, job));
+    if (share && 'code' in share) return { outcome: 'refused', error: share };
+    const chain = this.#chain(project, share);
     if (!chain) return { outcome: 'refused', error: wireError('FORBIDDEN', `there is no project ${project}; create it first`) };
-    const size = sizeLease(chain, each, count, prefetch);
-    if (size.kind === 'none') return { outcome: 'refused', error: refusal(chain, each) };
+    const size = sizeLease(chain.nodes, each, count, prefetch);
+    if (size.kind === 'none') return { outcome: 'refused', error: refusal(chain.nodes, each) };
     if (size.kind === 'recall') {
-      this.#recall(chain);
+      this.#recall(chain.states);
       return later(IAM_LIMITS.recallMs);
     }
     const granted = times(each, size.count);
     const expiresAt = addMs(this.#o.clock.now(), QUOTA_LIMITS.leaseMs as DurationMs);
-    for (const name of chain.map(({ state }) => state.name)) {
-      const usage = this.#usageOf(name);
-      const opened = await this.#o.projects.try(name, { type: 'OpenLease', lease: { id, project, holder, granted, expiresAt }, usage });
+    const lease: Omit<QuotaLease, 'status'> = { id, project, ...(job ? { job } : {}), holder, granted, expiresAt };
+    for (const { name } of chain.states) {
+      const opened = await this.#o.projects.try(name, { type: 'OpenLease', lease, ...this.#useOf(name, project, share) });
       if (opened.ok) continue;
       void this.#settle(project, id);
       return later(IAM_LIMITS.raceMs);
     }
-    const scarce = chain.some(({ state }) => Object.keys(state.limits).length > 0);
-    const error = size.count < count ? refusal(this.#chain(project) ?? chain, each) : null;
+    const scarce = chain.nodes.some((node) => Object.keys(node.limits).length > 0);
+    const error = size.count < count ? refusal((this.#chain(project, share) ?? chain).nodes, each) : null;
     return { outcome: 'lent', count: size.count, granted, lifeMs: QUOTA_LIMITS.leaseMs as DurationMs, scarce, error };
   }
 
@@ -86,21 +94,45 @@ export class Lending {
     return { leases: left.length };
   }
 
-  async confirm({ project, requestId, lease, at }: LendingRequest<'confirmQuota'>): Promise<LendingResponse<'confirmQuota'>> {
+  async confirm({ project, job, requestId, lease, at }: LendingRequest<'confirmQuota'>): Promise<LendingResponse<'confirmQuota'>> {
     await this.#o.ledger.reach(at);
     if (this.#o.ledger.fold.isAdmitted(requestId)) return { outcome: 'counted' };
-    const chain = this.#chain(project);
+    const share = job && (await this.#shareOf(project, job));
+    if (share && 'code' in share) return { outcome: 'refused', error: share };
+    const chain = this.#o.projects.directory.chainOf(project);
     if (!chain) return { outcome: 'refused', error: wireError('FORBIDDEN', `there is no project ${project}`) };
-    for (const { state } of chain) {
-      const confirmed = await this.#o.projects.try(state.name, { type: 'ConfirmCharge', requestId, lease, at, usage: this.#usageOf(state.name) });
+    for (const { name } of chain) {
+      const confirmed = await this.#o.projects.try(name, { type: 'ConfirmCharge', requestId, lease, at, ...this.#useOf(name, project, share) });
       if (confirmed.ok) continue;
       return confirmed.error.code === 'QUOTA_EXCEEDED' ? { outcome: 'refused', error: confirmed.error } : later(IAM_LIMITS.raceMs);
     }
     return { outcome: 'counted' };
   }
 
-  #chain(project: ProjectName): Link[] | undefined {
-    return this.#o.projects.directory.chainOf(project)?.map((state) => ({ state, usage: this.#usageOf(state.name) }));
+  /** A job's share as the log has it; a refusal where nothing may be made for the job any more. */
+  async #shareOf(project: ProjectName, job: JobId): Promise<Share | WireError> {
+    const stored = await this.#o.eventLog.last(jobAddress(project, job));
+    if (!stored) return refusalOfMember(job, null) as WireError;
+    const state = readState('job', stored.commit.state, stored.commit.schema);
+    return refusalOfMember(job, state) ?? { job, limits: shareLimits(state.spec.share) };
+  }
+
+  #chain(project: ProjectName, asked: Share | undefined): Chain | undefined {
+    const states = this.#o.projects.directory.chainOf(project);
+    const [own] = states ?? [];
+    if (!states || !own) return undefined;
+    const { share } = this.#useOf(project, project, asked);
+    const projects = states.map((state) => projectNode(state, this.#usageOf(state.name)));
+    return { states, nodes: share ? [shareNode(own, share), ...projects] : projects };
+  }
+
+  /** What a decision of one of the chain's projects has to know: its own use, and that of the share, which the nearest one keeps. */
+  #useOf(name: ProjectName, payer: ProjectName, share: Share | undefined): { usage: Usage; share?: ShareUse } {
+    const usage = this.#usageOf(name);
+    const project = this.#o.projects.directory.get(name);
+    if (name !== payer || !share || !project) return { usage };
+    const leases = leasesOf(project, share.job).map(({ id }) => id);
+    return { usage, share: { ...share, usage: this.#o.ledger.fold.usageOf([payerKey({ project: payer, job: share.job })], leases) } };
   }
 
   /** What a project and those below it use. */
@@ -117,8 +149,8 @@ export class Lending {
     return usedOf(this.#usageOf(project));
   }
 
-  #recall(chain: readonly Link[]): void {
-    const leases = [...new Set(chain.flatMap(({ state }) => state.leases.map(({ id }) => id)))];
+  #recall(chain: readonly ProjectState[]): void {
+    const leases = [...new Set(chain.flatMap((state) => state.leases.map(({ id }) => id)))];
     this.#o.connection.publish(QUOTA_RECALL, encode('recall', { v: 1, leases } satisfies QuotaRecall));
   }
 
@@ -166,17 +198,18 @@ export class Lending {
   }
 }
 
-/** Names the first limit, from the project upwards, that has no room for one more. */
-const refusal = (chain: readonly Link[], each: QuotaAmounts): WireError => {
-  for (const { state, usage } of chain) {
-    const left = leftOf(state.limits, usedOf(usage));
+/** Names the first limit, from the job's share upwards, that has no room for one more. */
+const refusal = (nodes: readonly QuotaNode[], each: QuotaAmounts): WireError => {
+  for (const node of nodes) {
+    const left = leftOf(node.limits, usedOf(node.usage));
     const key = (Object.keys(left) as QuotaKey[]).find((one) => fits({ [one]: left[one] }, each, 1) === 0);
     if (key && each[key] === undefined)
-      return wireError('QUOTA_EXCEEDED', `project ${state.name} has a limit on ${key}; give the sandbox a limit of its own (limits.diskMiB)`, {
+      return wireError('QUOTA_EXCEEDED', `${nameOf(node)} has a limit on ${key}; give the sandbox a limit of its own (limits.diskMiB)`, {
         retry: 'never',
       });
-    if (key) return overQuota(state.name, key, state.limits, usedOf(usage));
+    if (key) return overQuota(node, key);
   }
-  const tightest = chain.find(({ state, usage }) => fits(freeOf(state, usage), each, 1) === 0);
-  return wireError('QUOTA_EXCEEDED', `the quota of ${tightest?.state.name ?? chain[0]?.state.name} has no room; end some sandboxes or have it raised`);
+  const [first] = nodes;
+  const tightest = nodes.find((node) => fits(freeOf(node), each, 1) === 0) ?? first;
+  return wireError('QUOTA_EXCEEDED', `the quota of ${tightest && nameOf(tightest)} has no room; end some sandboxes or have it raised`);
 };

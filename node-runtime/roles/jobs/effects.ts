@@ -1,4 +1,5 @@
 /** Runs what jobs and rollouts call for, with the hands of a client, and turns the outcome into their reports. */
+import type { Shard } from '#bus/ids.ts';
 import type { JobCommand, JobState } from '#bus/job/schema.ts';
 import { readEvent } from '#bus/records.ts';
 import type { RolloutCommand, RolloutEvent, RolloutState } from '#bus/rollout/schema.ts';
@@ -11,9 +12,14 @@ import type { RolloutEffect } from '#actors/rollout/rollout.effects.ts';
 import type { EffectContext } from '../driver/driver.ts';
 import { JOBS_LIMITS } from './limits.ts';
 
-export const runJobEffect = async (hands: ClientHands, effect: JobEffect, { signal }: EffectContext<JobState>): Promise<JobCommand> => {
+export type JobHands = { readonly hands: ClientHands; readonly eventLog: EventLog; readonly shards: readonly Shard[] };
+
+/** Where the log ends once the goal is durable: whoever is not in it by then, finds the goal before it starts (`member.ts`). */
+export const runJobEffect = async ({ hands, eventLog, shards }: JobHands, effect: JobEffect, { signal }: EffectContext<JobState>): Promise<JobCommand> => {
   const { goal, goalVersion } = effect;
-  return { type: 'ReportMembers', goal, goalVersion, counts: await hands.moveMembers({ ...effect, jobId: effect.id }, signal) };
+  const ends = await Promise.all(shards.map(async (shard) => [shard, (await eventLog.bounds(shard)).lastSequence] as const));
+  const counts = await hands.moveMembers({ ...effect, jobId: effect.id, asOf: Object.fromEntries(ends) }, signal);
+  return { type: 'ReportMembers', goal, goalVersion, counts };
 };
 
 export const jobDeadlineCommand = ({ kind, version }: Deadline): JobCommand => ({ type: 'JobDeadlinePassed', kind: kind as 'owner', version });

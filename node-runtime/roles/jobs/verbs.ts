@@ -4,9 +4,10 @@ import type { JOB_API, JobView, RolloutSummary } from '#bus/api/jobs.ts';
 import { DsecError } from '#bus/errors.ts';
 import { bodyHashOf, type JobId, jobIdFor, messageIdOf, type RolloutId, rolloutIdFor, type Shard, shardOfJob } from '#bus/ids.ts';
 import type { JobCommand, JobEvent, JobSpec, JobState } from '#bus/job/schema.ts';
-import { readEvent } from '#bus/records.ts';
+import { exceeds, isNothing, shareLimits } from '#bus/project/quota.ts';
+import { readEvent, readState } from '#bus/records.ts';
 import type { RolloutCommand, RolloutEvent, RolloutState } from '#bus/rollout/schema.ts';
-import { jobAddress, rolloutAddress } from '#bus/subjects.ts';
+import { jobAddress, projectAddress, rolloutAddress } from '#bus/subjects.ts';
 import type { CommandMeta, CommandResult } from '#actors/kernel/host.ts';
 import type { JobEffect } from '#actors/job/job.effects.ts';
 import type { Clock } from '#actors/ports/clock.ts';
@@ -29,8 +30,8 @@ export type JobVerbsOptions = {
 
 export const createJobVerbs = (o: JobVerbsOptions): Verbs<keyof typeof JOB_API> => ({
   createJob: async ({ key, spec, holder }, caller) => {
-    assertNoShare(spec);
     const id = jobIdFor(caller.project, key, o.shards.length);
+    await assertShare(o, id, spec, caller);
     return toJob(o, id, { type: 'CreateJob', key, bodyHash: bodyHashOf({ spec }), spec, holder }, caller);
   },
   getJob: ({ id }, caller) => getJob(o, id, caller),
@@ -62,11 +63,17 @@ export const createJobVerbs = (o: JobVerbsOptions): Verbs<keyof typeof JOB_API> 
   rolloutEvents: (request, caller) => rolloutEvents(o, request, caller),
 });
 
-/** What is not kept is refused, not ignored: the project's quota bounds a job, a share of its own does not yet. */
-const assertNoShare = ({ share }: JobSpec): void => {
-  const asked = Object.entries(share).find(([, amount]) => amount !== null);
-  if (asked)
-    throw DsecError.of('NOT_SUPPORTED', `share.${asked[0]}: a job has no share of the quota of its own in this version; give it a project with a quota`);
+/** INV-DELEGATE for jobs: nobody's share is above what the project itself has when the job is made. Later ones are bounded by both. */
+const assertShare = async (o: JobVerbsOptions, id: JobId, { share }: JobSpec, { project }: Caller): Promise<void> => {
+  const asked = shareLimits(share);
+  if (isNothing(asked) || (await o.jobs.newest(jobAddress(project, id)))) return;
+  const stored = await o.eventLog.last(projectAddress(project));
+  const limits = stored ? readState('project', stored.commit.state, stored.commit.schema).limits : {};
+  const key = exceeds(asked, limits);
+  if (!key) return;
+  const details = { project, key, asked: asked[key], limit: limits[key] };
+  const message = `share.${key}: a job of project ${project} cannot have ${asked[key]}, for the project itself has ${limits[key]}`;
+  throw DsecError.of('QUOTA_EXCEEDED', message, { retry: 'never', details });
 };
 
 /** Commands here are goals or carry what makes a repetition harmless, so each call may be a command of its own. */

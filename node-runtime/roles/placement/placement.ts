@@ -38,6 +38,7 @@ import { SpanKind } from '@opentelemetry/api';
 import { traced } from '../../tracing/spans.ts';
 import type { Log } from '../../log/log.ts';
 import { ActorDriver } from '../driver/driver.ts';
+import { JobLooks } from '../job-looks.ts';
 import { LaneTurns } from './lane-turns.ts';
 import { PLACEMENT_LIMITS } from './limits.ts';
 import { Messages } from './messages.ts';
@@ -63,6 +64,7 @@ export class Placement {
   readonly #driver: RequestDriver;
   readonly #fleet = new Fleet();
   readonly #messages: Messages;
+  readonly #jobs: JobLooks;
   readonly #turns: LaneTurns;
   readonly #consumers: CommandConsumer[] = [];
   readonly #recent = new Map<string, ActorAddress>();
@@ -72,6 +74,7 @@ export class Placement {
   constructor(options: PlacementOptions) {
     this.#o = options;
     this.#messages = new Messages({ ...options, fleet: this.#fleet });
+    this.#jobs = new JobLooks(options.eventLog);
     this.#turns = new LaneTurns(() => new FairQueue(FAIR_LIMITS));
     this.#driver = new ActorDriver<RequestState, RequestCommand, RequestEvent, RequestEffect>({
       definition: requestDefinition,
@@ -180,7 +183,7 @@ export class Placement {
     }
     const noted = this.#note(choices, command, now); // before anything is awaited: the next choice is made beside it
     try {
-      const room = known || now >= command.deadlineAt ? null : await roomFor(this.#o.quota, command);
+      const room = known || now >= command.deadlineAt ? null : await roomFor(this.#o.quota, this.#jobs, command);
       if (typeof room === 'number') {
         delivery.retry(room);
         return;

@@ -17,7 +17,7 @@ import {
   QuotaRecall,
 } from '#bus/iam/quota-lending.ts';
 import type { ProjectName } from '#bus/ids.ts';
-import type { QuotaAmounts, QuotaLeaseId } from '#bus/project/quota.ts';
+import type { Payer, QuotaAmounts, QuotaLeaseId } from '#bus/project/quota.ts';
 import { shardOfRequest } from '#bus/ids.ts';
 import { iamSubject, QUOTA_RECALL } from '#bus/subjects.ts';
 import type { Clock } from '#actors/ports/clock.ts';
@@ -54,18 +54,18 @@ export class QuotaHolder implements Quota {
     this.#timer = setInterval(() => this.#giveBack(), PLACEMENT_LIMITS.quotaSweepMs).unref();
   }
 
-  async reserve(project: ProjectName, each: QuotaAmounts, count: number): Promise<ReserveOutcome> {
-    const demand = this.#demandOf(project, each);
+  async reserve(payer: Payer, each: QuotaAmounts, count: number): Promise<ReserveOutcome> {
+    const demand = this.#demandOf(payer, each);
     demand.waiting += count;
     try {
       let orFewer: WireError | null = null;
       for (let attempt = 0; attempt < PLACEMENT_LIMITS.quotaAttempts; attempt += 1) {
-        const taken = this.#book.take(project, each, count, this.#o.clock.monotonicMs(), orFewer !== null);
+        const taken = this.#book.take(payer, each, count, this.#o.clock.monotonicMs(), orFewer !== null);
         if (taken) {
           demand.spent += taken.count;
           return { outcome: 'reserved', reservation: this.#reservationOf(taken, each, taken.count < count ? orFewer : null) };
         }
-        demand.drawing ??= this.#draw(project, each, demand).finally(() => {
+        demand.drawing ??= this.#draw(payer, each, demand).finally(() => {
           demand.drawing = undefined;
         });
         const drawn = await demand.drawing;
@@ -78,13 +78,13 @@ export class QuotaHolder implements Quota {
     }
   }
 
-  async confirm({ project, id, lease, sequence }: Parameters<Quota['confirm']>[0]): Promise<ConfirmOutcome> {
+  async confirm({ payer, id, lease, sequence }: Parameters<Quota['confirm']>[0]): Promise<ConfirmOutcome> {
     try {
-      const answer = await this.#ask('confirmQuota', { v: 1, project, requestId: id, lease, at: { [shardOfRequest(id)]: sequence } });
+      const answer = await this.#ask('confirmQuota', { v: 1, ...payer, requestId: id, lease, at: { [shardOfRequest(id)]: sequence } });
       if (answer.outcome === 'refused') return { outcome: 'exceeded', error: answer.error };
       return { outcome: answer.outcome, error: null };
     } catch (thrown) {
-      this.#o.log.info('quota.unconfirmed', { project, requestId: id, message: (thrown as Error).message });
+      this.#o.log.info('quota.unconfirmed', { ...payer, requestId: id, message: (thrown as Error).message });
       return { outcome: 'later', error: toWireError(thrown) };
     }
   }
@@ -111,28 +111,28 @@ export class QuotaHolder implements Quota {
     await this.#giveBack(0);
   }
 
-  #demandOf(project: ProjectName, each: QuotaAmounts): Demand {
-    const shape = shapeOf(project, each);
+  #demandOf(payer: Payer, each: QuotaAmounts): Demand {
+    const shape = shapeOf(payer, each);
     const known = this.#demands.get(shape) ?? { waiting: 0, spent: 0, since: this.#o.clock.monotonicMs(), drawing: undefined };
     this.#demands.set(shape, known);
     return known;
   }
 
-  /** One at a time for a project and shape of need; asks for all who wait, and for what was spent lately. Never rejects. */
-  async #draw(project: ProjectName, each: QuotaAmounts, demand: Demand): Promise<Drawn> {
+  /** One at a time for a payer and shape of need; asks for all who wait, and for what was spent lately. Never rejects. */
+  async #draw(payer: Payer, each: QuotaAmounts, demand: Demand): Promise<Drawn> {
     await Promise.resolve(); // whoever asks in the same turn is counted
     const sentAt = this.#o.clock.monotonicMs();
     const prefetch = Math.max(PLACEMENT_LIMITS.quotaPrefetch, Math.ceil((demand.spent * PLACEMENT_LIMITS.quotaAheadMs) / Math.max(100, sentAt - demand.since)));
     Object.assign(demand, { spent: 0, since: sentAt });
     const id: QuotaLeaseId = `ql-${randomBytes(12).toString('hex')}`;
     try {
-      const answer = await this.#ask('drawQuota', { v: 1, project, holder: this.#o.holder, lease: id, each, count: Math.max(1, demand.waiting), prefetch });
+      const answer = await this.#ask('drawQuota', { v: 1, ...payer, holder: this.#o.holder, lease: id, each, count: Math.max(1, demand.waiting), prefetch });
       if (answer.outcome !== 'lent') return answer;
       this.#idleMs = answer.scarce ? PLACEMENT_LIMITS.quotaScarceIdleMs : PLACEMENT_LIMITS.quotaIdleMs;
-      this.#book.add({ id, project, granted: answer.granted, endsAt: sentAt + answer.lifeMs }, each, this.#o.clock.monotonicMs());
+      this.#book.add({ id, payer, granted: answer.granted, endsAt: sentAt + answer.lifeMs }, each, this.#o.clock.monotonicMs());
       return { outcome: 'lent', error: answer.error };
     } catch (thrown) {
-      this.#o.log.info('quota.not_lent', { project, message: (thrown as Error).message });
+      this.#o.log.info('quota.not_lent', { ...payer, message: (thrown as Error).message });
       return { outcome: 'later', retryAfterMs: PLACEMENT_LIMITS.quotaRetryMs as never };
     }
   }

@@ -1,20 +1,24 @@
 /** What a create's quota means for its placement: room before the commit, certainty before anything is forwarded. */
 import { DsecError } from '#bus/errors.ts';
-import { needOf } from '#bus/project/quota.ts';
+import { needOf, payerOf } from '#bus/project/quota.ts';
 import type { RequestState, ReservedQuota } from '#bus/request/schema.ts';
 import type { ProjectName } from '#bus/ids.ts';
 import type { SandboxSpec } from '#bus/sandbox/spec.ts';
 import type { CommandResult } from '#actors/kernel/host.ts';
 import type { Quota, Reservation } from '#actors/ports/quota.ts';
+import type { JobLooks } from '../job-looks.ts';
 
 export type Room = { readonly quota: ReservedQuota; readonly reservation: Reservation | null };
 
-/** Room for as many as there is; a number: ask again after so many milliseconds. */
+/** Room for as many as there is, none for members of a job that has ended; a number: ask again after so many milliseconds. */
 export const roomFor = async (
   quota: Quota,
+  jobs: JobLooks,
   request: { readonly project: ProjectName; readonly spec: SandboxSpec; readonly count: number },
 ): Promise<Room | number> => {
-  const outcome = await quota.reserve(request.project, needOf(request.spec), request.count);
+  const ended = await jobs.refusal(request.project, request.spec);
+  if (ended) return { quota: { lease: null, count: 0, error: ended }, reservation: null };
+  const outcome = await quota.reserve(payerOf(request.project, request.spec), needOf(request.spec), request.count);
   if (outcome.outcome === 'later') return outcome.retryAfterMs;
   if (outcome.outcome === 'refused') return { quota: { lease: null, count: 0, error: outcome.error }, reservation: null };
   const { reservation } = outcome;
@@ -35,8 +39,8 @@ export const settleRoom = async (
   if (!result.ok || !held || held.state.quotaLease === null || held.state.quotaLease !== reservation?.lease) reservation?.cancel();
   else if (reservation.committed(held.state.items.filter(({ error }) => !error).length)) return null;
   if (!result.ok || !held?.state.quotaLease || held.state.items.every(({ error }) => error)) return null;
-  const { project, id, quotaLease: lease } = held.state;
-  const confirmed = await quota.confirm({ project, id, lease, sequence: held.sequence });
+  const { project, id, spec, quotaLease: lease } = held.state;
+  const confirmed = await quota.confirm({ payer: payerOf(project, spec), id, lease, sequence: held.sequence });
   if (confirmed.outcome === 'later')
     throw confirmed.error ? new DsecError(confirmed.error) : DsecError.of('IAM_UNAVAILABLE', `whether request ${id} has room is not known yet`);
   return confirmed.outcome === 'exceeded'

@@ -2,6 +2,7 @@
  * Bugs of the kinds that the invariants are about, each behind a patch of one part that only tests apply. A checker that does not
  * find its own bug checks nothing.
  */
+import { payerKey } from '#bus/project/quota.ts';
 import type { SandboxEvent } from '#bus/sandbox/events.ts';
 import type { SandboxState } from '#bus/sandbox/state.ts';
 import { Admission } from '#actors/edge/admission.ts';
@@ -140,10 +141,10 @@ class Forgetful extends UsageFold {
 /** Spends a lease as often as it likes. */
 class Spendthrift extends LeaseBook {
   readonly #last = new Map<string, NonNullable<ReturnType<LeaseBook['take']>>['lease']>();
-  override take(...[project, each, count, now, orFewer]: Parameters<LeaseBook['take']>): ReturnType<LeaseBook['take']> {
-    const taken = super.take(project, each, count, now, orFewer);
-    const lease = taken?.lease ?? this.#last.get(project);
-    if (lease) this.#last.set(project, lease);
+  override take(...[payer, each, count, now, orFewer]: Parameters<LeaseBook['take']>): ReturnType<LeaseBook['take']> {
+    const taken = super.take(payer, each, count, now, orFewer);
+    const lease = taken?.lease ?? this.#last.get(payerKey(payer));
+    if (lease) this.#last.set(payerKey(payer), lease);
     return taken ?? (lease ? { lease, count } : undefined);
   }
 }
