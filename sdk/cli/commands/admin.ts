@@ -1,10 +1,10 @@
 /** `dsec project|principal|credential|whoami`: who may do what, and how much. */
 import { writeFileSync } from 'node:fs';
 import type { Command as Cli } from 'commander';
-import { DsecError } from '#bus/errors.ts';
 import { ACTIONS, type Action, PrincipalKind, Role } from '#bus/project/policy.ts';
-import { QUOTA_KEYS, type QuotaAmounts, type QuotaKey } from '#bus/project/quota.ts';
+import { QUOTA_KEYS } from '#bus/project/quota.ts';
 import type { DsecClient } from '../../client.ts';
+import { amountsOf, amountsText } from '../amounts.ts';
 import { printJson, printLine, printTable, TablePrinter, time } from '../output.ts';
 import { collect, numberOf } from '../parse.ts';
 import { act, type CommonFlags, withCommonOptions } from '../session.ts';
@@ -54,7 +54,7 @@ const registerProjects = (project: Cli): void => {
       .option('--limit <key=amount>', LIMIT_HELP, collect)
       .addHelpText('after', '\nExample:\n  dsec project create team-a --limit sandboxes=40 --limit memoryMiB=65536\n'),
   ).action((name: string, flags: LimitFlags) =>
-    act(flags, async (dsec) => done(flags, `created ${name}`, dsec.admin.createProject(name, limitsOf(flags.limit)))),
+    act(flags, async (dsec) => done(flags, `created ${name}`, dsec.admin.createProject(name, amountsOf('limit', QUOTA_KEYS, flags.limit)))),
   );
   withCommonOptions(project.command('ls').description('this project and those below it')).action((flags: CommonFlags) =>
     act(flags, async (dsec) => {
@@ -94,7 +94,7 @@ const registerProjects = (project: Cli): void => {
       .option('--limit <key=amount>', LIMIT_HELP, collect)
       .addHelpText('after', '\nExamples:\n  dsec project quota team-a --limit sandboxes=20\n  dsec project quota team-a   (no limits of its own)\n'),
   ).action((name: string, flags: LimitFlags) =>
-    act(flags, async (dsec) => done(flags, `set the quota of ${name}`, dsec.admin.setQuota(name, limitsOf(flags.limit)))),
+    act(flags, async (dsec) => done(flags, `set the quota of ${name}`, dsec.admin.setQuota(name, amountsOf('limit', QUOTA_KEYS, flags.limit)))),
   );
   withCommonOptions(
     project
@@ -187,19 +187,3 @@ const done = async (flags: CommonFlags, what: string, work: Promise<void>): Prom
   else await printLine(what);
   return 0;
 };
-
-const limitsOf = (values: readonly string[] | undefined): QuotaAmounts => {
-  const limits: QuotaAmounts = {};
-  for (const value of values ?? []) {
-    const [key = '', amount = ''] = value.split('=');
-    if (!(QUOTA_KEYS as readonly string[]).includes(key) || !/^\d+$/.test(amount))
-      throw DsecError.of('INVALID_ARGUMENT', `--limit ${value.slice(0, 60)}: give <key>=<whole number>; keys are ${QUOTA_KEYS.join(', ')}`);
-    limits[key as QuotaKey] = Number(amount);
-  }
-  return limits;
-};
-
-const amountsText = (amounts: QuotaAmounts): string =>
-  Object.entries(amounts)
-    .map(([key, amount]) => `${key}=${amount}`)
-    .join(' ') || 'none';
