@@ -68,6 +68,12 @@ const race = async (client: DsecClient, more: object, usedNow: () => Promise<num
 
 test(`${CREATES} creates at a quota of ${QUOTA}, iam and placement killed ${KILLS} times meanwhile`, () => race(dsec, {}, used, { project: 'forty' }));
 
+test('a job cannot have a share above what its project has', async () => {
+  const above = await refusal(dsec.jobs.create('above', { share: { sandboxes: QUOTA + 1 } }));
+  expect(above).toMatchObject({ code: 'QUOTA_EXCEEDED', retry: 'never', details: { project: 'forty', key: 'sandboxes', asked: QUOTA + 1, limit: QUOTA } });
+  expect((await dsec.jobs.create('all-of-it', { share: { sandboxes: QUOTA } })).state.spec.share.sandboxes).toBe(QUOTA);
+});
+
 test(`${CREATES} creates at a job's share of ${QUOTA}, in a project that has room for all, with the same kills`, async () => {
   const { state: job } = await owner.jobs.create('forty', { share: { sandboxes: QUOTA } });
   const living = async () => {

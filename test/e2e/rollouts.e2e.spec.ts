@@ -95,7 +95,6 @@ describe('an episode', () => {
     expect((await resultsOf(trainer))[0]).toMatchObject({ outcome: 'finished', turns: 2 });
     await trainer.stopJob();
     expect((await refusal(dsec.attachJob(trainer.jobId))).code).toBe('JOB_ENDED');
-    expect((await refusal(dsec.jobs.create('share', { share: { sandboxes: 4 } }))).code).toBe('NOT_SUPPORTED');
     expect((await refusal(dsec.runContainer({ image: 'small', job: trainer.jobId }))).code).toBe('JOB_ENDED');
   });
 });
