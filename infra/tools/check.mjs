@@ -93,9 +93,10 @@ const leakCheck = async (leaks) => {
 };
 
 const main = async () => {
-  const leaks = watchForLeaks();
+  const isStatic = process.argv.includes('--static');
+  const leaks = isStatic ? undefined : watchForLeaks();
   const parts = [await staticChecks()];
-  if (!process.argv.includes('--static')) parts.push(await nativeTests(), await vitestTests(), await leakCheck(leaks));
+  if (leaks) parts.push(await nativeTests(), await vitestTests(), await leakCheck(leaks));
   const sum = (key) => parts.reduce((total, part) => total + part[key], 0);
   process.stdout.write(`\n${sum('passed')} passed, ${sum('failed')} failed\n`);
   process.exitCode = sum('failed') === 0 ? 0 : 1;
