@@ -110,6 +110,12 @@ enum channel_result channel_fail(int error_number)
 	return channel_fail_at(REASON_ERRNO, error_number, NULL);
 }
 
+enum channel_result channel_partial(uint64_t bytes, uint64_t entries)
+{
+	struct file_partial_body body = {.bytes = bytes, .entries = entries};
+	return channel_answer(FILE_PARTIAL, &body, sizeof body, NULL, 0);
+}
+
 enum channel_result channel_end(uint64_t bytes, uint64_t entries, uint64_t omitted)
 {
 	struct file_end_body body = {.bytes = bytes, .entries = entries, .omitted = omitted};

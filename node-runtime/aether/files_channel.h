@@ -30,6 +30,8 @@ int channel_wait(int fd);
 
 /* FAILED with errno; with another reason; about a path. CHANNEL_OK when it was sent. */
 enum channel_result channel_fail(int error_number);
+/* Ahead of a failure that leaves something done. */
+enum channel_result channel_partial(uint64_t bytes, uint64_t entries);
 enum channel_result channel_fail_at(enum file_reason reason, int error_number, const char *path);
 enum channel_result channel_end(uint64_t bytes, uint64_t entries, uint64_t omitted);
 

@@ -78,9 +78,11 @@ static int remove_round(struct removal *removal, struct walk *walk)
 	return event == WALK_FAILED ? -1 : 0;
 }
 
-static enum channel_result fail_below(const char *path, const char *below, int problem)
+static enum channel_result fail_below(const struct removal *removal, const char *path, const char *below, int problem)
 {
 	char whole[PATH_BYTES];
+	if (removal->removed > 0 && channel_partial(0, removal->removed) != CHANNEL_OK)
+		return CHANNEL_GONE;
 	snprintf(whole, sizeof whole, "%s%s%s", path, *below ? "/" : "", below); /* cut when it is longer: it is a hint */
 	return channel_fail_at(REASON_ERRNO, problem, whole);
 }
@@ -95,7 +97,7 @@ static enum channel_result remove_tree(const struct place *place, const char *pa
 			return channel_fail(errno);
 		if (remove_round(&removal, &walk) < 0) {
 			int problem = errno;
-			enum channel_result result = removal.gone ? CHANNEL_GONE : fail_below(path, walk.path, problem);
+			enum channel_result result = removal.gone ? CHANNEL_GONE : fail_below(&removal, path, walk.path, problem);
 			walk_end(&walk);
 			return result;
 		}
@@ -103,9 +105,9 @@ static enum channel_result remove_tree(const struct place *place, const char *pa
 		if (unlinkat(place->directory, place->name, AT_REMOVEDIR) == 0 || errno == ENOENT)
 			return channel_end(0, removal.removed + 1, 0);
 		if (errno != ENOTEMPTY && errno != EEXIST)
-			return channel_fail(errno);
+			return fail_below(&removal, path, "", errno);
 	}
-	return channel_fail(ENOTEMPTY);
+	return fail_below(&removal, path, "", ENOTEMPTY);
 }
 
 enum channel_result files_remove(const struct channel_frame *frame)

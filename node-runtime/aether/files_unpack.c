@@ -52,7 +52,6 @@ static enum outcome put_in_place(struct unpacking *unpacking, struct entry_in *e
 	const char *name;
 	if (pending_leave(&unpacking->pending, &unpacking->rules, unpacking->parents.root, entry->path) < 0)
 		return FAILED;
-	unpacking->entries++;
 	if (entry->path[0] == '\0')
 		return unpack_root(unpacking, entry);
 	int directory = parents_open(&unpacking->parents, entry->path, 1, &name);
@@ -77,7 +76,11 @@ static enum outcome unpack_entry(struct unpacking *unpacking, struct entry_in *e
 	if (!strchr("0125", entry->type))
 		return leave_out(unpacking, entry);
 	enum outcome outcome = put_in_place(unpacking, entry);
-	return outcome == DONE ? tell_left_out(unpacking, entry) : outcome;
+	if (outcome != DONE)
+		return outcome;
+	unpacking->entries++;
+	unpacking->whole_bytes = unpacking->bytes;
+	return tell_left_out(unpacking, entry);
 }
 
 static enum outcome unpack_all(struct unpacking *unpacking, struct entry_in *entry)
@@ -97,6 +100,9 @@ static enum outcome unpack_all(struct unpacking *unpacking, struct entry_in *ent
 
 static enum channel_result tell(struct unpacking *unpacking, enum outcome outcome, const char *path)
 {
+	int stays = unpacking->entries > 0 || unpacking->root_is_new;
+	if (outcome != DONE && outcome != BROKEN && stays && channel_partial(unpacking->whole_bytes, unpacking->entries) != CHANNEL_OK)
+		return CHANNEL_GONE;
 	switch (outcome) {
 	case DONE:
 		return channel_end(unpacking->bytes, unpacking->entries, unpacking->rules.omissions.count);

@@ -14,6 +14,7 @@ struct unpacking {
 	struct meta_rules rules;
 	struct pax_buffer globals;
 	uint64_t bytes, entries;
+	uint64_t whole_bytes; /* of entries that are in their place */
 	int root_is_new;
 };
 

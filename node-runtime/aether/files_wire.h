@@ -27,6 +27,7 @@ enum file_frame {
 	FILE_END = 83,
 	FILE_FAILED = 84,
 	FILE_OMITTED = 85,
+	FILE_PARTIAL = 86,
 };
 
 /* Why a request failed, where errno does not say it. */
@@ -74,6 +75,11 @@ struct file_end_body {
 	uint64_t bytes, entries, omitted;
 };
 
+/* Ahead of FAILED: what was done before it, and stays. */
+struct file_partial_body {
+	uint64_t bytes, entries;
+};
+
 /* Followed by the path it is about. */
 struct file_failed_body {
 	uint16_t reason, zero;
@@ -107,6 +113,7 @@ enum file_event {
 
 _Static_assert(sizeof(struct file_entry_body) == 56, "ENTRY");
 _Static_assert(sizeof(struct file_end_body) == 24, "END");
+_Static_assert(sizeof(struct file_partial_body) == 16, "PARTIAL");
 _Static_assert(sizeof(struct file_failed_body) == 8, "FAILED");
 _Static_assert(sizeof(struct file_omitted_body) == 4, "OMITTED");
 _Static_assert(sizeof(struct file_event_body) == 8, "event");

@@ -3,7 +3,7 @@ import { DsecError } from '#bus/errors.ts';
 import type { EntryRecord } from '#bus/op/file-records.ts';
 import type { FileEntry } from '#bus/op/files.ts';
 import { fileError, workerGone } from './file-errors.ts';
-import type { FileRequest, Pairs } from './wire.ts';
+import type { DoneBefore, FileRequest, Pairs } from './wire.ts';
 import type { Worker } from './worker.ts';
 
 export type Answer = { readonly entry: EntryRecord | undefined; readonly bytes: readonly Buffer[]; readonly entries: number };
@@ -24,6 +24,7 @@ export const exchange = (worker: Worker, { request, pairs, what, ends, body, sil
   new Promise((resolve, reject) => {
     const bytes: Buffer[] = [];
     let entry: EntryRecord | undefined;
+    let done: DoneBefore | undefined;
     const settle = (act: () => void): void => {
       clearTimeout(timer);
       act();
@@ -36,7 +37,8 @@ export const exchange = (worker: Worker, { request, pairs, what, ends, body, sil
       frame: (frame) => {
         if (frame.type === 'entry') entry = frame.entry;
         if (frame.type === 'data') bytes.push(frame.bytes);
-        if (frame.type === 'failed') settle(() => reject(fileError(what, frame.failure)));
+        if (frame.type === 'partial') done = frame.done;
+        if (frame.type === 'failed') settle(() => reject(fileError(what, frame.failure, done)));
         else if (frame.type === ends) settle(() => resolve({ entry, bytes, entries: frame.type === 'end' ? frame.entries : 1 }));
       },
       close: () => settle(() => reject(workerGone(what))),

@@ -1,7 +1,7 @@
 /** The one place where what a worker says becomes an error of the platform: by reason and error number. */
 import { constants } from 'node:os';
 import { DsecError, type ErrorCode } from '#bus/errors.ts';
-import type { Failure } from './wire.ts';
+import type { DoneBefore, Failure } from './wire.ts';
 
 const { errno } = constants;
 
@@ -39,7 +39,7 @@ const WHY: Partial<Record<ErrorCode, string>> = {
   DIRECTORY_NOT_EMPTY: 'the directory is not empty; ask for its removal with all that it holds',
   TOO_MANY_LINKS: 'symbolic links lead in a circle or too far',
   PERMISSION_DENIED: 'the user may not do this here; name another user',
-  NO_SPACE: 'the file system is full, what was there before is unchanged; remove something and try again',
+  NO_SPACE: 'the file system is full, the file that was there before is unchanged; remove something and try again',
   INVALID_ARGUMENT: 'the name or the request is not possible for this file system',
   CROSSES_FILE_SYSTEMS: 'both names must lie in one file system; copy and remove instead',
   FILE_BUSY: 'it is in use, or it is a mount point',
@@ -47,8 +47,17 @@ const WHY: Partial<Record<ErrorCode, string>> = {
   OVERLOADED: 'the sandbox has too many files open; try again',
 };
 
-/** `what`: the request in words, such as "read /etc/passwd". */
-export const fileError = (what: string, { reason, errno: number, path }: Failure): DsecError => {
+/** `what`: the request in words, such as "read /etc/passwd". `done`: what was done before it failed, and stays. */
+export const fileError = (what: string, failure: Failure, done?: DoneBefore): DsecError => {
+  const error = errorOf(what, failure);
+  if (!done) return error;
+  const { message, details, ...rest } = error.toWire();
+  const size = done.bytes > 0 ? ` with ${done.bytes} bytes` : '';
+  const said = done.entries === 1 ? `1 entry${size} was done before it and stays so` : `${done.entries} entries${size} were done before it and stay so`;
+  return new DsecError({ ...rest, message: `${message}; ${said}`, details: { ...details, done }, outcome: 'unknown' });
+};
+
+const errorOf = (what: string, { reason, errno: number, path }: Failure): DsecError => {
   const name = NAMES.get(number) ?? `error ${number}`;
   const details = { ...(path === '' ? {} : { path }), ...(number === 0 ? {} : { errno: name }) };
   const where = path === '' ? '' : ` at ${JSON.stringify(path)}`;
@@ -64,15 +73,11 @@ export const fileError = (what: string, { reason, errno: number, path }: Failure
     case 'no-process':
       return DsecError.of('PIDS_LIMIT', `cannot ${what}: the sandbox has as many processes as it may; end some or raise its limit`, { details });
     case 'unsafe-entry':
-      return DsecError.of(
-        'UNSAFE_ENTRY',
-        `cannot ${what}: entry ${JSON.stringify(path)} would leave the destination or goes through a symbolic link; what came before it was unpacked`,
-        {
-          details: { entry: path },
-        },
-      );
+      return DsecError.of('UNSAFE_ENTRY', `cannot ${what}: entry ${JSON.stringify(path)} would leave the destination or goes through a symbolic link`, {
+        details: { entry: path },
+      });
     case 'bad-archive':
-      return DsecError.of('BAD_ARCHIVE', `cannot ${what}: this is not a whole tar archive${where}; what came before was unpacked`, {
+      return DsecError.of('BAD_ARCHIVE', `cannot ${what}: this is not a whole tar archive${where}`, {
         details: { entry: path },
       });
     case 'malformed':

@@ -9,7 +9,7 @@ import { silent } from './exchange.ts';
 import { fileError } from './file-errors.ts';
 import { FILES_LIMITS } from './limits.ts';
 import { Waiters } from './waiters.ts';
-import type { WorkerFrame } from './wire.ts';
+import type { DoneBefore, WorkerFrame } from './wire.ts';
 import type { Worker } from './worker.ts';
 
 export type Committed = { readonly entry: EntryRecord | undefined; readonly end: StreamEnd | undefined };
@@ -19,6 +19,8 @@ export class Upload {
   readonly #what: string;
   readonly #waiters = new Waiters();
   readonly #omitted: Omission[] = [];
+  /** Of a failure that follows. */
+  #done: DoneBefore | undefined;
   #taken = 0;
   #committing = false;
   #result: Committed | undefined;
@@ -78,7 +80,8 @@ export class Upload {
     } else if (frame.type === 'entry') this.#succeed({ entry: frame.entry, end: undefined });
     else if (frame.type === 'end')
       this.#succeed({ entry: undefined, end: { bytes: frame.bytes, entries: frame.entries, omittedCount: frame.omitted, omitted: this.#omitted } });
-    else if (frame.type === 'failed') this.#fail(fileError(this.#what, frame.failure));
+    else if (frame.type === 'partial') this.#done = frame.done;
+    else if (frame.type === 'failed') this.#fail(fileError(this.#what, frame.failure, this.#done));
   }
 
   #succeed(result: Committed): void {

@@ -38,17 +38,21 @@ const FRAMES: Readonly<Record<number, { readonly least: number; readonly most: n
   83: { least: 24, most: 24 },
   84: { least: 8, most: 8 + PATH_BYTES },
   85: { least: 4, most: 4 + PATH_BYTES },
+  86: { least: 16, most: 16 },
 };
 
 export type FailureReason = 'errno' | 'not-regular' | 'no-user' | 'unsafe-entry' | 'bad-archive' | 'no-process' | 'malformed';
 const REASONS: readonly FailureReason[] = ['errno', 'not-regular', 'no-user', 'unsafe-entry', 'bad-archive', 'no-process', 'malformed'];
 
 export type Failure = { readonly reason: FailureReason; readonly errno: number; readonly path: string };
+/** What was done before a failure, and stays. */
+export type DoneBefore = { readonly bytes: number; readonly entries: number };
 export type WorkerFrame =
   | { readonly type: 'ready' }
   | { readonly type: 'entry'; readonly entry: EntryRecord }
   | { readonly type: 'data'; readonly bytes: Buffer }
   | { readonly type: 'end'; readonly bytes: number; readonly entries: number; readonly omitted: number }
+  | { readonly type: 'partial'; readonly done: DoneBefore }
   | { readonly type: 'failed'; readonly failure: Failure }
   | { readonly type: 'omitted'; readonly omission: Omission };
 
@@ -78,6 +82,8 @@ const parse = (type: number, body: Buffer): WorkerFrame => {
       const reason = pick(REASONS, body.readUInt16LE(0), 'reason');
       return { type: 'failed', failure: { reason, errno: body.readInt32LE(4), path: textOfBytes(body.subarray(8)) } };
     }
+    case 86:
+      return { type: 'partial', done: { bytes: readCount(body, 0), entries: readCount(body, 8) } };
     case 85:
       return { type: 'omitted', omission: { what: pick(OMISSIONS, body.readUInt16LE(0) - 1, 'omission'), path: textOfBytes(body.subarray(4)) } };
     default:

@@ -153,13 +153,28 @@ describe('a full file system', () => {
     await inside(box, 'rm /dev/shm/*');
   });
 
-  test('an unpacked tree stops with the entry that found no room', async () => {
-    await inside(box, 'dd if=/dev/zero of=/dev/shm/fill bs=64k 2>/dev/null || true');
-    const archive = forgeTar([{ name: 'empty' }, { name: 'large', body: 'x'.repeat(300_000) }]);
-    const error = await refusal(box.files.uploadTree(once(archive), '/dev/shm/tree'));
-    expect(error).toMatchObject({ code: 'NO_SPACE', details: { path: 'large' } });
-    expect(await inside(box, 'ls -A /dev/shm/tree')).toBe('empty\n');
+  test('an unpacked tree stops with the entry that found no room, and says what is there already', async () => {
+    await inside(box, 'mkdir /dev/shm/there; head -c 65536 /dev/zero > /dev/shm/room; dd if=/dev/zero of=/dev/shm/fill bs=64k 2>/dev/null || true');
+    await inside(box, 'rm /dev/shm/room');
+    const large = { name: 'large', body: 'x'.repeat(300_000) };
+    const some = forgeTar([{ name: 'small', body: 'abc' }, { name: 'empty' }, large, { name: 'never' }]);
+    const error = await refusal(box.files.uploadTree(once(some), '/dev/shm/tree'));
+    expect(error).toMatchObject({ code: 'NO_SPACE', outcome: 'unknown', details: { path: 'large', done: { entries: 2, bytes: 3 } } });
+    expect(error.message).toContain('2 entries with 3 bytes were done before it and stay so');
+    expect(await inside(box, 'ls -A /dev/shm/tree; cat /dev/shm/tree/small')).toBe('empty\nsmall\nabc');
+    const nothing = await refusal(box.files.uploadTree(once(forgeTar([large])), '/dev/shm/there'));
+    expect(nothing).toMatchObject({ code: 'NO_SPACE', outcome: 'not_applied', details: { path: 'large' } });
+    expect(await inside(box, 'ls -A /dev/shm/there')).toBe('');
     await inside(box, 'rm -r /dev/shm/*');
+  });
+
+  test('a removal that comes to what it may not remove says how much is gone', async () => {
+    await inside(box, 'mkdir -p /tmp/t/kept && touch /tmp/t/kept/f && chown -R 1000 /tmp/t && chown 0 /tmp/t/kept && touch /tmp/t/a && chown 1000 /tmp/t/a');
+    const error = await refusal(box.files.remove('/tmp/t', { recursive: true, user: 'agent' }));
+    expect(error).toMatchObject({ code: 'PERMISSION_DENIED', details: { path: '/tmp/t/kept/f' } });
+    const gone = (await inside(box, 'ls /tmp/t')) === 'kept\n';
+    expect(error).toMatchObject(gone ? { outcome: 'unknown', details: { done: { entries: 1 } } } : { outcome: 'not_applied' });
+    await box.files.remove('/tmp/t', { recursive: true });
   });
 });
 
