@@ -1,5 +1,6 @@
 /** The client: connects to a platform and makes, finds and lists sandboxes of one project. @paper §2.1 */
 import { invalid } from '#bus/envelope.ts';
+import { DsecError } from '#bus/errors.ts';
 import { SandboxId, SnapshotId } from '#bus/ids.ts';
 import type { SnapshotView } from '#bus/sandbox/snapshot.ts';
 import type { SandboxStatus } from '#bus/sandbox/state.ts';
@@ -53,10 +54,19 @@ export const connect = async (options: ConnectOptions = {}): Promise<DsecClient>
     await session.shardCount({ giveUpAfterMs: timeoutMs });
   } catch (thrown) {
     await bus.close();
-    throw thrown;
+    throw thrown instanceof DsecError && thrown.code === 'FORBIDDEN' ? notOurs(context.project, thrown) : thrown;
   }
   return new DsecClient(session, context.servers);
 };
+
+const notOurs = (project: string, cause: DsecError): DsecError =>
+  DsecError.of(
+    'FORBIDDEN',
+    `project ${project}: these credentials may not work in it; name another with --project or \`project\`, or use its own context file`,
+    {
+      cause,
+    },
+  );
 
 export class DsecClient {
   readonly #session: Session;

@@ -24,6 +24,7 @@ import { Shell } from './shell/shell.ts';
 import { type Snapshot, type SnapshotOptions, takeSnapshot } from './snapshot.ts';
 import { type Goal, type SettleOptions, commandAndSettle } from './transition.ts';
 import { randomKey } from './transport/clock.ts';
+import { noSandbox } from './transport/losses.ts';
 
 /** Directory, variables and user that a shell begins with. */
 export type ShellOptions = Pick<StartOptions, 'cwd' | 'env' | 'user' | 'key' | 'signal'>;
@@ -62,10 +63,7 @@ export class Sandbox {
   async refresh(): Promise<SandboxState> {
     const { sandboxes } = await this.#session.api.call('get', { ids: [this.id] });
     const view = sandboxes[0];
-    if (!view)
-      throw DsecError.of('SANDBOX_NOT_FOUND', `no sandbox ${this.id} in project ${this.#session.project}; \`dsec ls\` lists them`, {
-        details: { sandboxId: this.id },
-      });
+    if (!view) throw noSandbox(this.id, this.#session.project);
     this.#session.saw(parseSandboxId(this.id).shard, view.streamSequence);
     this.#state = view.state;
     return view.state;

@@ -24,12 +24,15 @@ export class LauncherClient {
 
   /**
    * Connects and takes over as the Edge of this epoch; older Edges are cut off. EDGE_FENCED when a newer one has been here,
-   * EDGE_UNAVAILABLE when no launcher listens.
+   * EDGE_UNAVAILABLE when no launcher listens, HOST_UNFIT when it has another control group than `cgroupName` and so is another platform's.
    */
-  static async connect(socketPath: string, epoch: number): Promise<LauncherClient> {
+  static async connect(socketPath: string, epoch: number, cgroupName?: string): Promise<LauncherClient> {
     const client = new LauncherClient(await LauncherConnection.open(socketPath));
     try {
-      const frame = await client.#connection.ask(REQUEST.hello, `hello of epoch ${epoch}`, [['epoch', epoch]]);
+      const frame = await client.#connection.ask(REQUEST.hello, `hello of epoch ${epoch}`, [
+        ['epoch', epoch],
+        ...(cgroupName === undefined ? [] : [['group', cgroupName] as const]),
+      ]);
       client.#info = {
         pid: numberOf(frame, 'pid'),
         cgroup: fieldOf(frame, 'cgroup') as LauncherInfo['cgroup'],

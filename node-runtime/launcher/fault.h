@@ -5,6 +5,7 @@
 #define CODE_INVALID "EINVAL"      /* the request is malformed or contradicts what exists */
 #define CODE_MISSING "ENOENT"      /* the sandbox, image or file it names is not there */
 #define CODE_EPOCH "EPOCH"         /* a newer Edge has taken over, or none has said HELLO */
+#define CODE_FOREIGN "FOREIGN"     /* this launcher is another platform's */
 #define CODE_TOMBSTONE "TOMBSTONE" /* that sandbox was destroyed */
 #define CODE_BUSY "BUSY"           /* in use, or too many ask at once */
 #define CODE_NO_SPACE "NO_SPACE"   /* disk or quota */

@@ -22,6 +22,8 @@ const codeOf = ({ request, code, step, errno }: LauncherRefusal): ErrorCode => {
       return step === 'find layer' || step === 'open image' ? 'LAYER_NOT_FOUND' : 'SANDBOX_NOT_FOUND';
     case 'EPOCH':
       return 'EDGE_FENCED';
+    case 'FOREIGN':
+      return 'HOST_UNFIT';
     case 'TOMBSTONE':
       return 'SANDBOX_ENDED';
     case 'BUSY':

@@ -42,7 +42,7 @@ const socketOf = ({ runDir }: LauncherOptions): string => join(runDir, 'launcher
 
 const connectIfThere = async (options: LauncherOptions): Promise<LauncherClient | undefined> => {
   try {
-    return await LauncherClient.connect(socketOf(options), options.epoch);
+    return await LauncherClient.connect(socketOf(options), options.epoch, options.cgroupName);
   } catch (thrown) {
     // nobody listens, or a launcher that is just dying took the connection with it
     if (thrown instanceof DsecError && thrown.code === 'EDGE_UNAVAILABLE') return undefined;
@@ -52,7 +52,7 @@ const connectIfThere = async (options: LauncherOptions): Promise<LauncherClient 
 
 const startAndConnect = async (options: LauncherOptions): Promise<LauncherClient> => {
   const problem = await start(options);
-  if (problem === undefined) return LauncherClient.connect(socketOf(options), options.epoch);
+  if (problem === undefined) return LauncherClient.connect(socketOf(options), options.epoch, options.cgroupName);
   // another Edge may have started one in the meantime: then ours found the directory locked
   const other = await connectIfThere(options);
   if (other) return other;

@@ -132,7 +132,11 @@ static void hello(struct connection *connection, const struct request *request)
 {
 	uint64_t epoch;
 	struct fault fault;
-	if (kv_get_u64(request->body, request->length, "epoch", 1, INT64_MAX, &epoch) < 0) {
+	const char *group = kv_get(request->body, request->length, "group");
+	if (group && strcmp(group, launcher.cgroup_name) != 0) {
+		fault_set(&fault, CODE_FOREIGN, "HELLO", 0, "the run directory is in use by another platform, whose control group is %s", launcher.cgroup_name);
+		answer_fault(&request->ticket, &fault);
+	} else if (kv_get_u64(request->body, request->length, "epoch", 1, INT64_MAX, &epoch) < 0) {
 		fault_set(&fault, CODE_INVALID, "HELLO", EINVAL, "HELLO: field epoch is missing or out of range");
 		answer_fault(&request->ticket, &fault);
 	} else if (take_over(connection, epoch, &fault) < 0)

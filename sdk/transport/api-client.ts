@@ -36,14 +36,14 @@ const SLOW_VERBS: Partial<Record<ApiVerb, number>> = {
 export class ApiClient {
   readonly #bus: Bus;
   readonly #clock: Clock;
-  readonly #project: ProjectName;
+  readonly project: ProjectName;
   readonly #waits: Waits | undefined;
 
   constructor(bus: Bus, clock: Clock, project: ProjectName, waits?: Waits) {
     this.#waits = waits;
     this.#bus = bus;
     this.#clock = clock;
-    this.#project = project;
+    this.project = project;
   }
 
   /** Every verb is idempotent: looking changes nothing, and the others carry a key. */
@@ -60,8 +60,8 @@ export class ApiClient {
       signal: options.signal,
       wait: this.#waits?.begin('apiserver'),
     } as const;
-    const subject = apiSubject(this.#project, verb);
-    return traced(`sdk.${verb}`, { 'dsec.project': this.#project }, (headers) =>
+    const subject = apiSubject(this.project, verb);
+    return traced(`sdk.${verb}`, { 'dsec.project': this.project }, (headers) =>
       callWithRetry(this.#clock, policy, async (timeoutMs) => readAnswer(verb, await this.#bus.request(subject, payload, timeoutMs, headers))),
     );
   }

@@ -4,13 +4,16 @@
  */
 import { EdgeLostNotice } from '#bus/edge/schema.ts';
 import { DsecError } from '#bus/errors.ts';
-import { type EdgeName, parseSandboxId, type SandboxId } from '#bus/ids.ts';
+import { type EdgeName, parseSandboxId, type ProjectName, type SandboxId } from '#bus/ids.ts';
 import { jsonOrUndefined } from '#bus/json.ts';
 import { LOST_FILTER } from '#bus/subjects.ts';
 import { SDK_LIMITS } from '../limits.ts';
 import type { ApiClient } from './api-client.ts';
 import type { Bus } from './bus.ts';
 import type { Clock } from './clock.ts';
+
+export const noSandbox = (id: SandboxId, project: ProjectName): DsecError =>
+  DsecError.of('SANDBOX_NOT_FOUND', `no sandbox ${id} in project ${project}; \`dsec ls\` lists them`, { details: { sandboxId: id } });
 
 export type LossListener = (edge: EdgeName) => void;
 
@@ -38,11 +41,12 @@ export class Losses {
     };
   }
 
-  /** The error to end with when the sandbox was lost; undefined when it was not, or nobody can say. */
+  /** The error to end with when the sandbox was lost, or never was; undefined when it is there, or nobody can say. */
   async lossOf(id: SandboxId): Promise<DsecError | undefined> {
     try {
       const { sandboxes } = await this.#api.call('get', { ids: [id] }, { giveUpAfterMs: SDK_LIMITS.attemptTimeoutMs });
       const view = sandboxes[0];
+      if (view === null) return noSandbox(id, this.#api.project); // an id that was never given, or a record that is forgotten
       return view?.lost && view.state.failure ? new DsecError(view.state.failure) : undefined;
     } catch (thrown) {
       if (thrown instanceof DsecError) return undefined;

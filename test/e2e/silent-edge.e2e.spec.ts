@@ -56,6 +56,10 @@ test('SDK: notices name the sandbox and the reason, the command runs once, and t
   expect(heard.at(-1)?.state).toBe('answered');
 });
 
+test('an id that was never given is told apart from an Edge that is away', async () => {
+  await expect(dsec.sandbox('sb-0-00000000000000000000-elsewhere').exec(['true'])).rejects.toMatchObject({ code: 'SANDBOX_NOT_FOUND' });
+});
+
 test('CLI: a line on stderr says who is silent; the output and the exit code are the command’s', async () => {
   stopEdge();
   const { said, code } = cli('exec', box.id, '--', 'sh', '-c', 'echo hello; exit 7');

@@ -49,6 +49,12 @@ test('a higher epoch cuts off the lower one; a lower one is refused, by a later 
   await stand.connect(8);
 });
 
+test('an Edge of another platform is refused, and nobody is cut off for it', async () => {
+  await expect(LauncherClient.connect(socketPath, 1_000, 'dsec-somebody-else')).rejects.toMatchObject({ code: 'HOST_UNFIT' });
+  expect(stand.client.open).toBe(true);
+  expect(await stand.client.list()).toEqual([]);
+});
+
 test('a launch goes on when its Edge is cut off, and the next Edge gets its answer by asking again', async () => {
   const launch = stand.client.launch(stand.spec(1));
   const newer = await LauncherClient.connect(socketPath, 9);

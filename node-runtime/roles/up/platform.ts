@@ -16,7 +16,7 @@ import { acquire, type Ending, openEndable, step } from '../scope.ts';
 import type { FromRole } from '../supervision.ts';
 import { RoleChild } from './child.ts';
 import { UP_LIMITS } from './limits.ts';
-import { lockDataDir } from './lock.ts';
+import { lockDataDir, lockRunDir } from './lock.ts';
 
 export type PlatformOptions = {
   readonly config: Config;
@@ -58,6 +58,10 @@ const program = (o: PlatformOptions, progress: (message: string) => void, ending
     mkdirSync(config.runDir, { recursive: true, mode: 0o711 });
     yield* acquire(
       () => lockDataDir(config.dataDir),
+      (unlock) => unlock(),
+    );
+    yield* acquire(
+      () => lockRunDir(config.runDir),
       (unlock) => unlock(),
     );
     yield* acquire(
