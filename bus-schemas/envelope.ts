@@ -74,11 +74,15 @@ const parseWith = <T>(what: string, kind: string, schema: z.ZodType<T>, bytes: U
 
 /** Names the fields that are wrong, at most five of them, in the caller's own terms. */
 export const invalid = (code: ErrorCode, what: string, error: z.ZodError): DsecError => {
-  const issues = error.issues.slice(0, 5).map((i) => `${i.path.length > 0 ? `${i.path.map(String).join('.')}: ` : ''}${i.message}`);
+  const issues = error.issues.slice(0, 5).map((i) => `${i.path.length > 0 ? `${i.path.map(fieldName).join('.')}: ` : ''}${reasonOf(i)}`);
   return DsecError.of(code, `${what}: ${issues.join('; ')}`.slice(0, 1_000), {
     details: { fields: error.issues.slice(0, 20).map((i) => i.path.map(String).join('.').slice(0, 200)) },
   });
 };
+
+/** Of a record's own key, which may be anything. */
+const fieldName = (part: PropertyKey): string => (/^[\x21-\x7e]+$/.test(String(part)) ? String(part) : JSON.stringify(String(part)));
+const reasonOf = (issue: z.core.$ZodIssue): string => (issue.code === 'invalid_key' ? (issue.issues[0]?.message ?? issue.message) : issue.message);
 
 /** Reads a command; throws MALFORMED_MESSAGE or UNSUPPORTED_VERSION. */
 export const decodeCommand = (bytes: Uint8Array | string): CommandEnvelope => parseWith('command', 'command', CommandEnvelope, bytes);

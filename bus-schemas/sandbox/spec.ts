@@ -26,7 +26,8 @@ export type Labels = z.infer<typeof Labels>;
 
 export const Env = z
   .record(
-    z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'not a name of an environment variable'),
+    // what the kernel takes, as far as a terminal shows it: shells and build tools make names like `BASH_FUNC_f%%` and `npm_config_//host/:key`
+    z.string().regex(/^[\x20-\x3c\x3e-\x7e]+$/, 'a variable has a name of printable ASCII without ='),
     z
       .string()
       .refine((s) => !s.includes('\0'), 'NUL in a value')

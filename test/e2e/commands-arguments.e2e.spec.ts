@@ -29,6 +29,22 @@ describe('bytes that are no UTF-8', () => {
     expect(hex((await box.exec(['sh', '-c', 'printf %s "$ODD"'], { env: { ODD: TEXT } })).stdoutBytes)).toBe(hex(BYTES));
   });
 
+  test('variables have names that no shell could set, and a refusal says what a name is', async () => {
+    const env = { 'a-b': '1', '9': '', 'BASH_FUNC_f%%': '() {  :\n}', 'npm_config_//host/:key': 'x y\n', 'A B': '=' };
+    const lines = (await box.exec(['cat', '/proc/self/environ'], { env })).stdout.split('\0');
+    for (const [name, value] of Object.entries(env)) expect(lines).toContain(`${name}=${value}`);
+    for (const [name, shown] of [
+      ['', '""'],
+      ['A=B', 'A=B'],
+      ['A\0', '"A\\u0000"'],
+      ['é', '"é"'],
+    ] as const) {
+      const error = await refusal(box.exec(['true'], { env: { [name]: '1' } }));
+      expect(error.code).toBe('INVALID_ARGUMENT');
+      expect(error.message).toContain(`env.${shown}: a variable has a name of printable ASCII without =`);
+    }
+  });
+
   test('a name that a listing gave is an argument, and a working directory', async () => {
     await box.files.mkdir('/w/\udcfe\n', { parents: true });
     await box.files.write('/w/\udcfe\n/\udcff', 'found');
