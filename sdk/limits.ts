@@ -1,8 +1,10 @@
 /** Every bound and pause of the SDK, with where the number comes from. */
 export const SDK_LIMITS = {
   /** First connect: long enough for a platform that is just starting, short enough for a wrong address. */
-  /** One try to sign in: a server that reads its configuration anew may leave one without an answer. */
+  /** One try to sign in: a server that reads its configuration anew may leave one without an answer. Less than a server waits for IAM (2 s). */
   signInTimeoutMs: 1_500,
+  /** A server says who it is as soon as it is spoken to. */
+  greetingTimeoutMs: 1_000,
   connectTimeoutMs: 5_000,
   /** Reconnects are tried for ever; an embedded server is back within a second. */
   reconnectWaitMs: 100,

@@ -82,7 +82,7 @@ const configOf = (settings: BusSettings) => ({
   logfile_size_limit: NATS_LIMITS.logFileBytes,
   logfile_max_num: NATS_LIMITS.logFiles,
   system_account: SYSTEM_ACCOUNT,
-  ...(settings.calloutIssuer ? { authorization: { auth_callout: calloutOf(settings, settings.calloutIssuer) } } : {}),
+  ...(settings.calloutIssuer ? { authorization: { timeout: NATS_LIMITS.signInSeconds, auth_callout: calloutOf(settings, settings.calloutIssuer) } } : {}),
   accounts: {
     ...(settings.calloutIssuer ? { [CLIENTS_ACCOUNT]: calledAccount } : {}),
     [SYSTEM_ACCOUNT]: { users: [{ nkey: settings.systemUser }] },

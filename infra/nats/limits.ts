@@ -7,6 +7,8 @@ export const NATS_LIMITS = {
   maxControlLineBytes: 65_536,
   /** Bytes queued for one slow reader before it is cut off. The server's default. */
   maxPendingBytes: 64 * 1024 * 1024,
+  /** How long a server waits for IAM's word on a client. The server's default; SDKs give up a try before, and so tell a silent IAM from a refusal. */
+  signInSeconds: 2,
   /** Log file rotated at this size, this many kept. */
   logFileBytes: 10 * 1024 * 1024,
   logFiles: 3,

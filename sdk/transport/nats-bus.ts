@@ -21,6 +21,7 @@ import type { Context } from '../context.ts';
 import { type Bus, BusFailure, type BusMessage } from './bus.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { backoffMs } from './retry.ts';
+import { isRefusedAtOnce, type WhyNot, whyNot } from './sign-in.ts';
 
 type Pending = {
   readonly subject: string;
@@ -141,23 +142,27 @@ const sequenceOf = (message: Msg): number | undefined => {
   return Number.isSafeInteger(value) ? value : undefined;
 };
 
-/** Connects, waiting for a server that is still starting; a refusal of the credentials ends it at once. */
+/**
+ * Connects, waiting for a server or an iam that is still starting; a refusal of the credentials ends it at once. UNAUTHENTICATED,
+ * IAM_UNAVAILABLE or BUS_UNAVAILABLE.
+ */
 export const connectBus = async (
   context: Context,
   options: { readonly name: string; readonly timeoutMs: number; readonly clock?: Clock },
 ): Promise<NatsBus> => {
   const clock = options.clock ?? systemClock;
   const giveUpAt = clock.now() + options.timeoutMs;
+  const tryMs = (): number => Math.max(1, Math.min(SDK_LIMITS.signInTimeoutMs, giveUpAt - clock.now()));
+  const signIn = async (server: string): Promise<void> =>
+    (await connectNats({ ...natsOptions({ ...context, servers: [server] }, options.name, SDK_LIMITS.signInTimeoutMs), reconnect: false })).close();
   for (let n = 0; ; n += 1) {
+    const startedAt = clock.now();
     try {
-      return new NatsBus(
-        await connectNats(natsOptions(context, options.name, Math.max(1, Math.min(SDK_LIMITS.signInTimeoutMs, giveUpAt - clock.now())))),
-        context.inboxPrefix,
-      );
+      return new NatsBus(await connectNats(natsOptions(context, options.name, tryMs())), context.inboxPrefix);
     } catch (cause) {
-      const error = connectError(context, cause);
+      if (isRefusedAtOnce(cause, clock.now() - startedAt)) throw connectError(context, cause, 'refused');
       const delayMs = backoffMs(n, clock.random());
-      if (error.code !== 'BUS_UNAVAILABLE' || clock.now() + delayMs >= giveUpAt) throw error;
+      if (clock.now() + delayMs >= giveUpAt) throw connectError(context, cause, await whyNot(context.servers, signIn, () => clock.now()));
       await clock.sleep(delayMs);
     }
   }
@@ -187,14 +192,19 @@ const authentication = ({ credentials }: Context): NodeConnectionOptions => {
   return 'token' in credentials ? { token: credentials.token } : { user: credentials.user, pass: credentials.password };
 };
 
-const connectError = (context: Context, cause: unknown): DsecError => {
+const connectError = (context: Context, cause: unknown, why: WhyNot): DsecError => {
   const servers = context.servers.join(', ');
-  if (cause instanceof errors.AuthorizationError || cause instanceof errors.UserAuthenticationExpiredError)
+  if (why === 'refused')
     return DsecError.of('UNAUTHENTICATED', `the bus at ${servers} refused these credentials; use a current context file (DSEC_CONTEXT)`, { cause });
-  const why = cause instanceof Error ? cause.message : String(cause);
+  if (why === 'silent')
+    return DsecError.of('IAM_UNAVAILABLE', `the bus at ${servers} is there, and nothing says who may connect: no iam process answers; try again`, {
+      cause,
+      outcome: 'not_applied',
+    });
+  const said = cause instanceof Error ? cause.message : String(cause);
   return DsecError.of(
     'BUS_UNAVAILABLE',
-    `no connection to the bus at ${servers} (${why}); start the platform with \`dsec up\` or name its context file in DSEC_CONTEXT`,
+    `no connection to the bus at ${servers} (${said}); start the platform with \`dsec up\` or name its context file in DSEC_CONTEXT`,
     { cause, outcome: 'not_applied' },
   );
 };

@@ -15,6 +15,7 @@ import { natsConfig } from '#infra/nats/config.ts';
 import { freePort } from '#infra/nats/greeting.ts';
 import { locateNatsServer } from '#infra/nats/locate.ts';
 import { ROLES, type Role } from '#infra/nats/roles.ts';
+import { connectBus } from '#sdk/transport/nats-bus.ts';
 import { createLog } from '../../log/log.ts';
 import { projectRoot } from '../../project-root.ts';
 import { authenticateBy } from '../identity.ts';
@@ -76,6 +77,19 @@ const refusal = (connecting: Promise<NatsConnection>) =>
     (thrown: Error) => thrown.message,
   );
 
+const startCallout = async (): Promise<{ close(): void }> => {
+  const connection = await asKey(roles.iam, '_INBOX');
+  const serving = serveCallout({
+    connection,
+    directory,
+    clock: systemClock,
+    log: createLog('iam', 'error'),
+    issuer: { seed: seedOf(issuer), publicKey: issuer.getPublicKey() },
+  });
+  await connection.flush();
+  return serving;
+};
+
 beforeAll(async () => {
   dir = mkdtempSync(join(tmpdir(), 'dsec-callout-'));
   port = await freePort();
@@ -105,15 +119,7 @@ beforeAll(async () => {
   }
   learn('red', 1, [credential(1, nkeyProof(redKey)), credential(2, nkeyProof(lateKey), Date.now() - 1), credential(3, nkeyProof(goneKey))]);
   learn('blue', 1, [credential(4, { type: 'secret', sha256: createHash('sha256').update(SECRET).digest('hex') })]);
-  const iam = await asKey(roles.iam, '_INBOX');
-  callout = serveCallout({
-    connection: iam,
-    directory,
-    clock: systemClock,
-    log: createLog('iam', 'error'),
-    issuer: { seed: seedOf(issuer), publicKey: issuer.getPublicKey() },
-  });
-  await iam.flush();
+  callout = await startCallout();
   const authenticate = authenticateBy(directory, systemClock);
   platform.subscribe('dsec.api.*.*', {
     callback: (_, message) => {
@@ -200,4 +206,33 @@ test('while no iam answers, nobody new is let in, and who is in stays', async ()
   callout.close();
   expect(await refusal(asKey(redKey))).toMatch(/authorization|timeout/i);
   expect((await red.request('dsec.api.red.whoami', '')).string()).toBe('dsec.api.red.whoami red/bot');
+});
+
+test('an SDK tells that from bad credentials, is told so, and is let in when an iam is there again', async () => {
+  const context = (pair: typeof issuer) => ({
+    servers: [`127.0.0.1:${port}`],
+    project: 'red' as ProjectName,
+    credentials: { nkeySeed: seedOf(pair) },
+    inboxPrefix: '_INBOX.red.cr-1111111111111111',
+  });
+  const outcome = (pair: typeof issuer, timeoutMs: number) =>
+    connectBus(context(pair), { name: 'test', timeoutMs }).then(
+      async (bus) => {
+        await bus.close();
+        return 'let in';
+      },
+      (thrown: { code: string; retry: string }) => `${thrown.code} ${thrown.retry}`,
+    );
+  expect(await outcome(redKey, 2_500)).toBe('IAM_UNAVAILABLE same');
+  expect(await outcome(strangerKey, 2_500)).toBe('IAM_UNAVAILABLE same');
+  const waiting = outcome(redKey, 60_000);
+  callout = await startCallout();
+  expect(await waiting).toBe('let in');
+  expect(await outcome(strangerKey, 60_000)).toBe('UNAUTHENTICATED never');
+  // One server that is cut off beside it does not make the other's refusal slow.
+  const [nobody] = [await freePort()];
+  const beside = { ...context(strangerKey), servers: [`127.0.0.1:${nobody}`, `127.0.0.1:${port}`] };
+  await expect(connectBus(beside, { name: 'test', timeoutMs: 5_000 })).rejects.toMatchObject({ code: 'UNAUTHENTICATED' });
+  const away = { ...context(redKey), servers: [`127.0.0.1:${nobody}`] };
+  await expect(connectBus(away, { name: 'test', timeoutMs: 200 })).rejects.toMatchObject({ code: 'BUS_UNAVAILABLE' });
 });

@@ -2,7 +2,7 @@
  * Answers the auth callout of a cluster's nats-servers: who proves a credential gets a token for its projects, for a while. @paper §3.2
  *
  * What it may be told it is told: an unknown or expired credential is refused. While the directory is not full, or no iam runs,
- * the server refuses every client; that looks like a bad credential to the client, so SDKs keep trying for their connect time.
+ * the server refuses every client, seconds later: by that SDKs tell it from a bad credential, and try again (`sdk/transport/sign-in.ts`).
  */
 import { createHash } from 'node:crypto';
 import type { NatsConnection } from '@nats-io/transport-node';
