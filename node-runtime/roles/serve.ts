@@ -7,7 +7,7 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Effect, Scope } from 'effect';
-import { toWireError } from '#bus/errors.ts';
+import { ERRORS, toWireError } from '#bus/errors.ts';
 import { COMMANDS_STREAM } from '#bus/subjects.ts';
 import type { Config } from '../config.ts';
 import { createLog } from '../log/log.ts';
@@ -48,7 +48,7 @@ const program = (
   }
 };
 
-/** Plays the roles until told to end. Resolves with the exit code. */
+/** Plays the roles until told to end. Resolves with the exit code, after a failure that of its error. */
 export const serve = async (roles: readonly ServedRole[], config: Config, lent: Lent): Promise<number> => {
   const tell = (message: FromRole) => process.send?.(message);
   const log = createLog(roles.join('+'), config.logLevel);
@@ -77,7 +77,7 @@ export const serve = async (roles: readonly ServedRole[], config: Config, lent: 
     const { code, message } = toWireError(thrown);
     log.error('role.failed', { code, message, stack: (thrown as Error).stack });
     tell({ type: 'failed', code, message });
-    return 1;
+    return ERRORS[code].exit;
   } finally {
     rmSync(pidFile, { force: true });
     for (const { close } of opened.reverse()) await close();

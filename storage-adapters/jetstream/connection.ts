@@ -23,6 +23,9 @@ export const busConnectionOptions = (servers: string | string[], name: string): 
   timeout: 3_000,
   /** While an auth callout is down a good token looks bad; the connection must not give up for that. */
   ignoreAuthErrorAbort: true,
+  // Every server is named. Told of the others anew at each attempt, the library would never come to the end of its list, and a key that
+  // the bus does not know would be shown to a cluster again and again, for ever.
+  ignoreClusterUpdates: true,
 });
 
 export const assertServerVersion = (nc: NatsConnection): void => {
