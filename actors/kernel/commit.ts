@@ -37,7 +37,8 @@ export const appendRequestOf = (address: ActorAddress, stored: StoredCommit | nu
     state: state as Commit['state'],
   };
   const expectedSequence = stored?.sequence ?? 0;
-  return { address, commit, expectedSequence, messageId: messageIdOf(address, expectedSequence, commit) };
+  const encoded = JSON.stringify(commit);
+  return { address, commit, expectedSequence, messageId: messageIdOf(address, expectedSequence, commit, encoded), encoded };
 };
 
 /**
@@ -45,8 +46,8 @@ export const appendRequestOf = (address: ActorAddress, stored: StoredCommit | nu
  * way and the next one decides the same command differently (another slot, another time): the broker must not take the
  * second for a repetition of the first.
  */
-const messageIdOf = ({ project, id }: ActorAddress, expectedSequence: number, { commandId, at, events }: Commit): string => {
-  const digest = hash('sha256', JSON.stringify(events)).slice(0, 16);
+const messageIdOf = ({ project, id }: ActorAddress, expectedSequence: number, { commandId, at }: Commit, encoded: string): string => {
+  const digest = hash('sha256', encoded).slice(0, 16);
   return `${project}:${id}:${expectedSequence}:${commandId}:${at}:${digest}`;
 };
 
