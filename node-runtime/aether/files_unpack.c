@@ -52,8 +52,10 @@ static enum outcome put_in_place(struct unpacking *unpacking, struct entry_in *e
 	const char *name;
 	if (pending_leave(&unpacking->pending, &unpacking->rules, unpacking->parents.root, entry->path) < 0)
 		return FAILED;
-	if (entry->path[0] == '\0')
+	if (entry->path[0] == '\0') {
+		unpacking->root_was_named = 1;
 		return unpack_root(unpacking, entry);
+	}
 	int directory = parents_open(&unpacking->parents, entry->path, 1, &name);
 	if (directory < 0)
 		return unpack_refusal();
@@ -100,8 +102,9 @@ static enum outcome unpack_all(struct unpacking *unpacking, struct entry_in *ent
 
 static enum channel_result tell(struct unpacking *unpacking, enum outcome outcome, const char *path)
 {
-	int stays = unpacking->entries > 0 || unpacking->root_is_new;
-	if (outcome != DONE && outcome != BROKEN && stays && channel_partial(unpacking->whole_bytes, unpacking->entries) != CHANNEL_OK)
+	uint64_t made = unpacking->entries - (uint64_t)(unpacking->root_was_named && unpacking->entries > 0);
+	int stays = made > 0 || unpacking->root_is_new;
+	if (outcome != DONE && outcome != BROKEN && stays && channel_partial(unpacking->whole_bytes, made) != CHANNEL_OK)
 		return CHANNEL_GONE;
 	switch (outcome) {
 	case DONE:

@@ -15,7 +15,7 @@ struct unpacking {
 	struct pax_buffer globals;
 	uint64_t bytes, entries;
 	uint64_t whole_bytes; /* of entries that are in their place */
-	int root_is_new;
+	int root_is_new, root_was_named; /* an entry `./` changes nothing that was there */
 };
 
 /* UNSAFE, BAD and FAILED (errno) are told with the entry's name. */

@@ -52,8 +52,9 @@ export const fileError = (what: string, failure: Failure, done?: DoneBefore): Ds
   const error = errorOf(what, failure);
   if (!done) return error;
   const { message, details, ...rest } = error.toWire();
+  const count = done.entries === 0 ? 'its directory' : done.entries === 1 ? '1 entry' : `${done.entries} entries`;
   const size = done.bytes > 0 ? ` with ${done.bytes} bytes` : '';
-  const said = done.entries === 1 ? `1 entry${size} was done before it and stays so` : `${done.entries} entries${size} were done before it and stay so`;
+  const said = `${count}${size} ${done.entries > 1 ? 'were done before it and stay so' : 'was done before it and stays so'}`;
   return new DsecError({ ...rest, message: `${message}; ${said}`, details: { ...details, done }, outcome: 'unknown' });
 };
 
@@ -65,7 +66,7 @@ const errorOf = (what: string, { reason, errno: number, path }: Failure): DsecEr
     case 'not-regular':
       return DsecError.of(
         'NOT_REGULAR',
-        `cannot ${what}: it is a device, a FIFO or a socket, not a file; of a character device a limited number of bytes can be read`,
+        `cannot ${what}: it is a device, a FIFO or a socket, not a file${what.startsWith('read ') ? '; of a character device a limited number of bytes can be read' : ''}`,
         { details },
       );
     case 'no-user':

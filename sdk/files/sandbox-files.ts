@@ -51,6 +51,7 @@ export class SandboxFiles {
     if (limit === undefined) {
       const { data, body } = await this.#readOnce(at, { offset }, options);
       if (data.eof) return body;
+      if (data.entry.size > SDK_FILE_LIMITS.readBytesDefault) throw tooLarge(at, SDK_FILE_LIMITS.readBytesDefault); // known before a byte of it is carried
     }
     // from the beginning again: a file that is being replaced must not come in two halves
     const stream = await this.stream(at, { offset, limit, user, signal });
@@ -197,12 +198,15 @@ const endOf = ({ end }: StreamOut) => {
   return end;
 };
 
+const tooLarge = (path: string, limitBytes: number): DsecError =>
+  DsecError.of('FILE_TOO_LARGE', `${path} holds more than ${limitBytes} bytes; read a part of it with limit, or as a stream`);
+
 const collect = async (path: string, stream: StreamOut, limitBytes: number): Promise<Uint8Array> => {
   const chunks: Uint8Array[] = [];
   let length = 0;
   for await (const chunk of stream) {
     length += chunk.byteLength;
-    if (length > limitBytes) throw DsecError.of('FILE_TOO_LARGE', `${path} holds more than ${limitBytes} bytes; read a part of it with limit, or as a stream`);
+    if (length > limitBytes) throw tooLarge(path, limitBytes);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks, length);

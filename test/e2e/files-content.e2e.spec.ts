@@ -138,6 +138,14 @@ describe('replacing', () => {
   });
 });
 
+test('a file that is longer than a whole read may be is refused before it is carried', async () => {
+  await inside(box, 'dd if=/dev/null of=/w/long bs=1M seek=3072 2>/dev/null');
+  const error = await refusal(box.files.read('/w/long'));
+  expect(error).toMatchObject({ code: 'FILE_TOO_LARGE', outcome: 'not_applied' });
+  expect(Buffer.from(await box.files.read('/w/long', { offset: 3 * 2 ** 30 - 5, limit: 100 }))).toEqual(Buffer.alloc(5));
+  await box.files.remove('/w/long');
+});
+
 describe('a full file system', () => {
   test('the write says so, the old file is whole, and all is well when there is room again', async () => {
     await inside(box, 'echo -n OLD > /dev/shm/cfg; dd if=/dev/zero of=/dev/shm/fill bs=64k 2>/dev/null || true');
