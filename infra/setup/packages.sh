@@ -2,8 +2,9 @@
 
 # program:package. Without these nothing runs.
 REQUIRED="mmdebstrap:mmdebstrap mkfs.erofs:erofs-utils setpriv:util-linux flock:util-linux ip:iproute2"
-# Static busybox: the small root of kernel tests. crun: reference of the benchmarks. musl-gcc: a third of the memory per Aether.
-OPTIONAL="busybox:busybox-static crun:crun musl-gcc:musl-tools"
+# Static busybox: the small root of kernel tests. crun: reference of the benchmarks. mkfs.xfs: a file system
+# that shares blocks, for kernel tests. musl-gcc: a third of the memory per Aether.
+OPTIONAL="busybox:busybox-static crun:crun mkfs.xfs:xfsprogs musl-gcc:musl-tools"
 
 packages_for_people() {
   packages_of "$REQUIRED" everything | paste -sd ' '

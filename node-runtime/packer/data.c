@@ -7,9 +7,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -49,6 +51,7 @@ static uint8_t *pending; /* chunks that are not written yet, from block `written
 static size_t pending_bytes;
 static uint32_t written;
 static struct data_counts counts;
+static bool may_clone;
 
 /* Hashes ------------------------------------------------------------------------------------------------------ */
 
@@ -208,15 +211,20 @@ static const struct slot *find(uint64_t hash, const uint8_t *bytes, uint32_t len
 	return NULL;
 }
 
+static void assert_room(uint64_t blocks)
+{
+	if (written + pending_bytes / BLOCK_BYTES + blocks >= EROFS_HOLE) {
+		errno = EFBIG;
+		fail("write data file");
+	}
+}
+
 static struct row append(uint64_t hash, const uint8_t *bytes, uint32_t length)
 {
 	size_t padded = (length + BLOCK_BYTES - 1) & ~(size_t)(BLOCK_BYTES - 1);
 	if (pending_bytes + padded > READ_BYTES)
 		flush();
-	if ((uint64_t)written + pending_bytes / BLOCK_BYTES + CHUNK_BLOCKS >= EROFS_HOLE) {
-		errno = EFBIG;
-		fail("write data file");
-	}
+	assert_room(CHUNK_BLOCKS);
 	struct row row = {hash, written + (uint32_t)(pending_bytes / BLOCK_BYTES), length};
 	memcpy(pending + pending_bytes, bytes, length);
 	memset(pending + pending_bytes + length, 0, padded - length);
@@ -245,6 +253,51 @@ struct chunk_at data_put(const uint8_t *bytes, uint32_t length)
 	return (struct chunk_at){(uint16_t)new_device, row.block};
 }
 
+void data_may_clone(void)
+{
+	may_clone = true;
+}
+
+/* What a file system, or a pair of them, answers that does not share blocks. */
+static bool cannot_share(int error)
+{
+	return error == EOPNOTSUPP || error == ENOTTY || error == EXDEV || error == EINVAL || error == EPERM || error == ETXTBSY;
+}
+
+bool data_clone(int file, uint64_t at, uint64_t length, uint32_t *block)
+{
+	if (!may_clone || length == 0)
+		return false;
+	flush();
+	assert_room(length / BLOCK_BYTES);
+	struct file_clone_range range = {.src_fd = file, .src_offset = at, .src_length = length, .dest_offset = (uint64_t)written * BLOCK_BYTES};
+	if (ioctl(devices[new_device].fd, FICLONERANGE, &range) < 0) {
+		if (!cannot_share(errno))
+			fail("share blocks of a file");
+		return may_clone = false;
+	}
+	*block = written;
+	written += (uint32_t)(length / BLOCK_BYTES);
+	digest_written((uint64_t)written * BLOCK_BYTES);
+	counts.shared_bytes += length;
+	counts.cloned_bytes += length;
+	return true;
+}
+
+struct chunk_at data_at(uint32_t block)
+{
+	return (struct chunk_at){(uint16_t)new_device, block};
+}
+
+void data_append_tail(const uint8_t *bytes, uint32_t length)
+{
+	memcpy(pending, bytes, length);
+	memset(pending + length, 0, BLOCK_BYTES - length);
+	pending_bytes = BLOCK_BYTES;
+	counts.stored_bytes += length;
+	flush();
+}
+
 struct data_counts data_finish(void)
 {
 	flush();
@@ -255,9 +308,9 @@ struct data_counts data_finish(void)
 	memcpy(footer.magic, MAGIC, sizeof MAGIC);
 	memcpy(table, rows, row_count * sizeof *rows);
 	memcpy(table + padded - sizeof footer, &footer, sizeof footer);
-	if (row_count > 0)
+	if (table_block > 0)
 		write_fully(table, padded, (off_t)table_block * BLOCK_BYTES);
-	devices[new_device].blocks = row_count > 0 ? table_block + (uint32_t)(padded / BLOCK_BYTES) : 0;
+	devices[new_device].blocks = table_block > 0 ? table_block + (uint32_t)(padded / BLOCK_BYTES) : 0;
 	free(table);
 	return counts;
 }

@@ -7,6 +7,7 @@
 #ifndef DSEC_PACKER_DATA_H
 #define DSEC_PACKER_DATA_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct chunk_at {
@@ -16,6 +17,7 @@ struct chunk_at {
 
 struct data_counts {
 	uint64_t stored_bytes, shared_bytes;
+	uint64_t cloned_bytes; /* of the shared ones: in the new data file, on blocks of the upper */
 };
 
 /* An earlier data file. `tag`: its digest, 64 hexadecimal digits. One that cannot be read is left out. */
@@ -23,6 +25,17 @@ void data_add_earlier(const char *path, const char *tag);
 /* The new data file, made and emptied. After it no earlier ones can be added. */
 void data_create(const char *path);
 struct chunk_at data_put(const uint8_t *bytes, uint32_t length);
+/* From now on data_clone may share blocks; without this it never does. */
+void data_may_clone(void);
+/*
+ * Puts whole blocks of an open file into the data file without reading or writing them: the file system shares them. False, for ever,
+ * when it cannot; then nothing has happened. Otherwise the first block.
+ */
+bool data_clone(int file, uint64_t at, uint64_t length, uint32_t *block);
+/* Where a block of the new data file is. */
+struct chunk_at data_at(uint32_t block);
+/* The block that follows what was cloned last; `length` is less than a block. */
+void data_append_tail(const uint8_t *bytes, uint32_t length);
 /* Writes what is left, the table and the footer. */
 struct data_counts data_finish(void);
 

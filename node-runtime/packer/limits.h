@@ -13,6 +13,11 @@ enum {
 	CHUNK_BLOCKS = CHUNK_BYTES / BLOCK_BYTES,
 	/* Read and compared at a time. */
 	READ_BYTES = 16 * CHUNK_BYTES,
+	/*
+	 * Files from this size on are shared with the upper where the file system can: one call each, which waits until what is dirty of
+	 * that file is on the disk. Smaller ones are read faster than that.
+	 */
+	SHARE_BYTES_MIN = 4 * CHUNK_BYTES,
 	/* Hashed at a time: stays in the processor's own cache. */
 	HASH_BYTES = 256 * 1024,
 	/* Files of one upper: two million cost some 700 MB here; the largest public development images hold 1.5 million. */

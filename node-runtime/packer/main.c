@@ -2,7 +2,7 @@
  * dsec-pack: makes an image of what one sandbox has written. @paper §6.1
  *
  *   dsec-pack --upper DIR | --disk IMAGE  --first-id N --image OUT --data OUT --uuid HEX32
- *             [--earlier TAG:PATH]… [--rule PATTERN]…
+ *             [--earlier TAG:PATH]… [--rule PATTERN]… [--share]
  *
  * It says `ready` and waits for a line; meanwhile whoever started it brings the sandbox to rest. It reads everything and says
  * `taken`; the sandbox may go on. Then it writes the image, and says `done` with the digests of both files. What else it says: report.h.
@@ -35,7 +35,7 @@ struct order {
 
 static _Noreturn void usage(const char *what)
 {
-	fprintf(stderr, "dsec-pack: %s\nusage: dsec-pack --upper DIR|--disk IMAGE --first-id N --image OUT --data OUT --uuid HEX32 [--earlier TAG:PATH]... [--rule PATTERN]...\n", what);
+	fprintf(stderr, "dsec-pack: %s\nusage: dsec-pack --upper DIR|--disk IMAGE --first-id N --image OUT --data OUT --uuid HEX32 [--earlier TAG:PATH]... [--rule PATTERN]... [--share]\n", what);
 	exit(EXIT_USAGE);
 }
 
@@ -61,7 +61,7 @@ static struct order parse(int count, char **words)
 	static const struct option OPTIONS[] = {
 		{"upper", required_argument, NULL, 'u'}, {"disk", required_argument, NULL, 'd'}, {"first-id", required_argument, NULL, 'f'},
 		{"image", required_argument, NULL, 'i'}, {"data", required_argument, NULL, 'b'}, {"uuid", required_argument, NULL, 'U'},
-		{"earlier", required_argument, NULL, 'e'}, {"rule", required_argument, NULL, 'r'}, {0},
+		{"earlier", required_argument, NULL, 'e'}, {"rule", required_argument, NULL, 'r'}, {"share", no_argument, NULL, 's'}, {0},
 	};
 	struct order order = {0};
 	for (int option; (option = getopt_long(count, words, "", OPTIONS, NULL)) >= 0;)
@@ -73,6 +73,7 @@ static struct order parse(int count, char **words)
 		case 'b': order.data = optarg; break;
 		case 'U': parse_uuid(optarg, order.uuid); break;
 		case 'e': add_earlier(optarg); break;
+		case 's': data_may_clone(); break;
 		case 'r':
 			if (!scrub_add(optarg))
 				usage("--rule: not a path below /, or too many");
@@ -114,8 +115,8 @@ int main(int count, char **words)
 	wait_for_word();
 	struct inode *root = tree_read(upper, order.first_id, &tree);
 	struct data_counts data = data_finish();
-	say("taken files=%llu bytes=%llu stored=%llu shared=%llu removed=%llu", (unsigned long long)tree.files, (unsigned long long)tree.bytes,
-	    (unsigned long long)data.stored_bytes, (unsigned long long)data.shared_bytes, (unsigned long long)tree.removed);
+	say("taken files=%llu bytes=%llu stored=%llu shared=%llu cloned=%llu removed=%llu", (unsigned long long)tree.files, (unsigned long long)tree.bytes,
+	    (unsigned long long)data.stored_bytes, (unsigned long long)data.shared_bytes, (unsigned long long)data.cloned_bytes, (unsigned long long)tree.removed);
 	data_name_new();
 	image_write(order.image, root, order.uuid, image);
 	say("done %s %s", data_name() ? data_name() : "-", image);

@@ -101,6 +101,22 @@ static void read_range(int fd, struct inode *inode, uint64_t at, uint64_t end)
 	}
 }
 
+/* Whole blocks of `at` to `end` are shared, what is left of the last one is read. False when the file system shares nothing. */
+static bool share_range(int fd, struct inode *inode, uint64_t at, uint64_t end)
+{
+	uint32_t block, tail = (uint32_t)(end % BLOCK_BYTES);
+	if (!data_clone(fd, at, end - tail - at, &block))
+		return false;
+	if (tail > 0) {
+		if (pread(fd, buffer, tail, (off_t)(end - tail)) != (ssize_t)tail)
+			refuse(path, "it changed while it was read");
+		data_append_tail(buffer, tail);
+	}
+	for (uint64_t chunk = at / CHUNK_BYTES; chunk * CHUNK_BYTES < end; chunk++, block += CHUNK_BLOCKS)
+		inode->chunks[chunk] = data_at(block);
+	return true;
+}
+
 static void read_file(int dir, const char *name, struct inode *inode, uint64_t size)
 {
 	inode->size = size;
@@ -120,7 +136,9 @@ static void read_file(int dir, const char *name, struct inode *inode, uint64_t s
 			fail("look for holes");
 		start -= start % CHUNK_BYTES;
 		hole = (hole + CHUNK_BYTES - 1) / CHUNK_BYTES * CHUNK_BYTES;
-		read_range(fd, inode, (uint64_t)start, (uint64_t)hole < size ? (uint64_t)hole : size);
+		uint64_t end = (uint64_t)hole < size ? (uint64_t)hole : size;
+		if (end - (uint64_t)start < SHARE_BYTES_MIN || !share_range(fd, inode, (uint64_t)start, end))
+			read_range(fd, inode, (uint64_t)start, end);
 	}
 	counts->bytes += size;
 	close(fd);

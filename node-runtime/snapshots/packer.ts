@@ -29,6 +29,8 @@ export type PackOrder = {
   /** Data files of earlier images. */
   readonly earlier: readonly { readonly digest: LayerDigest; readonly path: string }[];
   readonly rules: readonly string[];
+  /** Large files are not read but shared with the upper, where the file system of both can: no chunk of them is found again later. */
+  readonly share?: boolean;
 };
 
 export type Taken = {
@@ -36,6 +38,8 @@ export type Taken = {
   readonly contentBytes: number;
   readonly storedBytes: number;
   readonly sharedBytes: number;
+  /** Of the shared ones, those in the data file on blocks of the upper. */
+  readonly clonedBytes: number;
   readonly removedCount: number;
   readonly removed: readonly Removed[];
 };
@@ -61,7 +65,20 @@ export class Packer {
       .slice(0, PACKING_LIMITS.earlierFiles)
       .flatMap(({ digest, path }) => ['--earlier', `${digest.slice('sha256:'.length)}:${path}`]);
     const rules = order.rules.flatMap((rule) => ['--rule', rule]);
-    const args = [...source, '--first-id', String(order.firstId), '--image', order.image, '--data', order.data, '--uuid', order.uuid, ...earlier, ...rules];
+    const args = [
+      ...source,
+      '--first-id',
+      String(order.firstId),
+      '--image',
+      order.image,
+      '--data',
+      order.data,
+      '--uuid',
+      order.uuid,
+      ...earlier,
+      ...rules,
+      ...(order.share ? ['--share'] : []),
+    ];
     this.#child = spawn(join(projectRoot(), 'build/native/dsec-pack'), args, { stdio: ['pipe', 'pipe', 'pipe'], cwd: '/' });
     this.#ended = new Promise((resolve) => {
       this.#child.once('error', resolve);
@@ -84,8 +101,10 @@ export class Packer {
     this.#child.stdin?.write('\n');
     const words = await this.#expect('taken');
     const counts = Object.fromEntries(words.map((word) => word.split('='))) as Record<string, string>;
-    const [files, contentBytes, storedBytes, sharedBytes, removedCount] = ['files', 'bytes', 'stored', 'shared', 'removed'].map((key) => Number(counts[key]));
-    return { files, contentBytes, storedBytes, sharedBytes, removedCount, removed: this.#removed } as Taken;
+    const [files, contentBytes, storedBytes, sharedBytes, clonedBytes, removedCount] = ['files', 'bytes', 'stored', 'shared', 'cloned', 'removed'].map((key) =>
+      Number(counts[key]),
+    );
+    return { files, contentBytes, storedBytes, sharedBytes, clonedBytes, removedCount, removed: this.#removed } as Taken;
   }
 
   /** Resolves when both files are written. `data`: null when nothing new was stored and the data file is of no use. */

@@ -85,6 +85,7 @@ export class Snapshotter {
       uuid: uuidOf(sandbox.spec.layers),
       earlier: this.#earlier(sandbox),
       rules: order.scrub,
+      share: order.purpose === 'fork',
     });
     try {
       await packer.prepare();
@@ -93,8 +94,9 @@ export class Snapshotter {
       const written = await packer.written();
       const stored = written.data && (await this.#store.put(data, { ...how, digest: written.data }));
       const layer = await this.#store.put(image, { ...how, digest: written.image });
-      const storedBytes = layer.sizeBytes + (stored?.sizeBytes ?? 0);
-      const facts: SnapshotFacts = { ...taken, removed: [...taken.removed], storedBytes, frozenMs, totalMs: rounded(this.#clock.monotonicMs() - startedMs) };
+      const { clonedBytes, ...counts } = taken;
+      const storedBytes = layer.sizeBytes + (stored?.sizeBytes ?? 0) - clonedBytes;
+      const facts: SnapshotFacts = { ...counts, removed: [...taken.removed], storedBytes, frozenMs, totalMs: rounded(this.#clock.monotonicMs() - startedMs) };
       if (source.signal.aborted) throw DsecError.of('CANCELLED', `snapshot ${order.snapshotId} of ${sandbox.id} came too late for its deadline`);
       if (order.purpose === 'keep') await this.#name(sandbox, order, layer.digest, facts);
       return { layer: layer.digest, facts };

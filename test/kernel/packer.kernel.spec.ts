@@ -1,10 +1,10 @@
 /** The packer on trees that no sandbox makes easily: what cannot be kept is refused by name, and equal trees give equal bytes. */
 import { execFileSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { linkSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { createHash, randomBytes } from 'node:crypto';
+import { linkSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statfsSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { beforeEach, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import type { LayerDigest } from '#bus/ids.ts';
 import { dataFilesOf } from '#runtime/images/data-files.ts';
 import { firstIdOf, Packer, type PackOrder } from '#runtime/snapshots/packer.ts';
@@ -43,7 +43,7 @@ const pack = async (order: PackOrder) => {
     await packer.prepare();
     const taken = await packer.take();
     const written = await packer.written();
-    expect(written).toEqual({ data: taken.storedBytes > 0 ? digestOf(order.data) : null, image: digestOf(order.image) });
+    expect(written).toEqual({ data: taken.storedBytes + taken.clonedBytes > 0 ? digestOf(order.data) : null, image: digestOf(order.image) });
     return { taken, ...written };
   } finally {
     await packer.close();
@@ -118,4 +118,53 @@ test('a full disk is NO_SPACE', async () => {
   utimesSync(join(dir, 'full'), 1, 1);
   const error = await refusal(pack({ ...order, data: '/dev/full' }));
   expect(error.code).toBe('NO_SPACE');
+});
+
+describe('large files that are to be shared with the upper', () => {
+  const SIZES = { small: 70_000, aligned: 524_288, odd: 524_289, block: 266_240, large: 40_000_001 };
+  const fill = (root: string): void => {
+    for (const [name, size] of Object.entries(SIZES)) writeFileSync(join(root, name), randomBytes(size));
+    execFileSync('sh', ['-euc', 'cd "$0"; ln large again; truncate -s 900k holes; head -c 300000 large | dd of=holes bs=100k seek=3 conv=notrunc', root], {
+      stdio: 'pipe',
+    });
+  };
+  /** Files of the image, as a mount shows them, beside those of the upper. */
+  const differences = (order: PackOrder): string => {
+    const script = 'mount -t tmpfs none /mnt; mkdir /mnt/m; mount -t erofs -o "device=$2" "$1" /mnt/m; diff -r "$0" /mnt/m; stat -c %h /mnt/m/again';
+    const { directory } = order.upper as { directory: string };
+    const as = (loop: string): string => execFileSync('losetup', ['--find', '--show', '--read-only', loop], { encoding: 'utf8' }).trim();
+    const devices = [as(order.image), as(order.data)] as const;
+    try {
+      return execFileSync('unshare', ['--mount', '--propagation', 'private', 'sh', '-uc', script, directory, ...devices], { encoding: 'utf8' });
+    } finally {
+      for (const device of devices) execFileSync('losetup', ['--detach', device]);
+    }
+  };
+
+  test('take no room and hold what they held, where the file system shares blocks', async () => {
+    execFileSync('sh', ['-euc', 'truncate -s 400M "$0.img"; mkfs.xfs -q "$0.img"; mkdir "$0"; mount -o loop "$0.img" "$0"', join(dir, 'xfs')]);
+    try {
+      const order = treeOf('xfs/upper', 0, fill);
+      const free = (): number => statfsSync(join(dir, 'xfs')).bfree * 4_096;
+      execFileSync('sync', ['-f', join(dir, 'xfs')]);
+      const before = free();
+      const { taken } = await pack({ ...order, share: true });
+      expect(taken.clonedBytes).toBeGreaterThan(SIZES.large + SIZES.aligned);
+      execFileSync('sync', ['-f', join(dir, 'xfs')]);
+      expect(before - free()).toBeLessThan(2_000_000);
+      expect(differences(order)).toBe('2\n');
+      writeFileSync(join(dir, 'xfs/upper/large'), 'it goes on');
+      expect(differences(order)).toMatch(/^(Files|diff|Binary).*large/m);
+    } finally {
+      execFileSync('umount', ['-l', join(dir, 'xfs')]);
+    }
+  });
+
+  test('are read where it does not: the same image', async () => {
+    const order = treeOf('upper', 0, fill);
+    const read = await pack(order);
+    const asked = await pack({ ...order, image: join(dir, 'asked.erofs'), data: join(dir, 'asked.data'), share: true });
+    expect([asked.taken.clonedBytes, asked.image]).toEqual([0, read.image]);
+    expect(differences(order)).toBe('2\n');
+  });
 });
