@@ -12,6 +12,12 @@ export const OPS_LIMITS = {
   consumersAsked: 40,
   /** Commits that a projection may be behind: half a second of the planned rate of a scale unit (5,000 creates/s, 5 commits each). */
   projectionLagCommits: 12_500,
+  /** Commits that a reader of the log may be behind: as for projections, a second of the planned rate; and how many for how long without one read. */
+  readingLagCommits: 25_000,
+  readingStillCommits: 64,
+  readingStillMs: 30_000,
+  /** Nodes beat each second: a watcher that has heard none of those it knows for so long hears nothing. */
+  beatlessMs: 10_000,
   /** Values of one label that are told apart; what comes beyond is `other`. Verbs, operations, codes and events are all fewer. */
   labelValues: 200,
 } as const;

@@ -3,11 +3,12 @@ import type { CommandConsumer, CommandQueue, Delivery } from '#actors/ports/comm
 import type { AppendOutcome, EventLog, StoredCommit } from '#actors/ports/event-log.ts';
 import { countsOf } from './commit-counts.ts';
 import type { Instruments } from './instruments.ts';
+import type { LogReading } from './log-reading.ts';
 
 const BYTES_PER_MIB = 1_048_576;
 
-/** `onHeard` is told of every commit that a tail delivers. */
-export const observeEventLog = (inner: EventLog, i: Instruments, role: string, onHeard: (stored: StoredCommit) => void): EventLog => ({
+/** `onHeard` is told of every commit that a tail delivers, `reading` of what was handled. */
+export const observeEventLog = (inner: EventLog, i: Instruments, role: string, reading: LogReading, onHeard: (stored: StoredCommit) => void): EventLog => ({
   append: async (request) => {
     const { kind } = request.address;
     const startedAt = performance.now();
@@ -20,16 +21,33 @@ export const observeEventLog = (inner: EventLog, i: Instruments, role: string, o
   last: (address) => inner.last(address),
   lastOfEach: (filter) => inner.lastOfEach(filter),
   history: (address, afterVersion, limit) => inner.history(address, afterVersion, limit),
-  tail: (shard, fromSequence, handler, onForgotten) =>
-    inner.tail(
-      shard,
-      fromSequence,
-      (stored) => {
-        onHeard(stored);
-        return handler(stored);
-      },
-      onForgotten,
-    ),
+  tail: async (shard, fromSequence, handler, onForgotten) => {
+    const { moved, end } = reading.begin(shard, fromSequence);
+    try {
+      const tail = await inner.tail(
+        shard,
+        fromSequence,
+        (stored) => {
+          onHeard(stored);
+          const handling = handler(stored);
+          return handling ? handling.then(() => moved(stored.sequence)) : moved(stored.sequence);
+        },
+        async (forgotten) => {
+          await onForgotten?.(forgotten);
+          moved(forgotten.sequence);
+        },
+      );
+      return {
+        close: () => {
+          end();
+          return tail.close();
+        },
+      };
+    } catch (thrown) {
+      end();
+      throw thrown;
+    }
+  },
   bounds: (shard) => inner.bounds(shard),
   forget: async (address, expectedSequence, ttlMs) => {
     const outcome = await inner.forget(address, expectedSequence, ttlMs);

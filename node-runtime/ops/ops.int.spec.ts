@@ -1,7 +1,11 @@
 /** Liveness, readiness and metrics of a real process on a real bus that is killed and comes back. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { jetstreamManager } from '@nats-io/jetstream';
+import { connect } from '@nats-io/transport-node';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Shard } from '#bus/ids.ts';
+import { COMMANDS_STREAM, eventsStream } from '#bus/subjects.ts';
 import { startControlPlane, type ControlPlane } from '#test/helpers/control-plane.ts';
 import { readOps } from '#test/helpers/ops.ts';
 
@@ -69,4 +73,21 @@ describe('a process that serves', () => {
     await plane.fleet[0]?.stop();
     expect(() => readFileSync(file, 'utf8')).toThrow(/ENOENT/);
   });
+
+  test('says of each role what it cannot do: a watcher that hears no node, lanes and a log that are gone', async () => {
+    const control = readOps(plane.controlDir(0));
+    const reasons = async () =>
+      ((await control.json('/readyz')).body as { reasons: { role: string; check: string }[] }).reasons.map((one) => `${one.role} ${one.check}`);
+    // The node has just ended, and is not declared lost yet.
+    await expect.poll(reasons, { timeout: OUTAGE_MS, interval: 200 }).toEqual(['watcher beats']);
+    const nc = await connect({ servers: [...plane.servers] });
+    const jsm = await jetstreamManager(nc);
+    await jsm.streams.delete(COMMANDS_STREAM);
+    await expect.poll(reasons, { timeout: OUTAGE_MS }).toContain('placement queue');
+    expect(await reasons()).not.toContain('iam log');
+    await jsm.streams.delete(eventsStream('0' as Shard));
+    await expect.poll(reasons, { timeout: OUTAGE_MS }).toContain('iam log');
+    expect((await control.json('/healthz')).status).toBe(200);
+    await nc.close();
+  }, 90_000);
 });

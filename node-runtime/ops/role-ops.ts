@@ -1,9 +1,11 @@
 /** One role's part of what its process shows: its log and its bus, watched, and the checks and gauges that are its own. */
 import type { BusReport, JetStreamBus } from '#adapters/jetstream/mod.ts';
+import type { Shard } from '#bus/ids.ts';
 import type { EventLog, StoredCommit } from '#actors/ports/event-log.ts';
 import type { Log } from '../log/log.ts';
 import type { Instruments } from './instruments.ts';
 import { OPS_LIMITS } from './limits.ts';
+import { LogReading } from './log-reading.ts';
 import { observeEventLog, observeQueue } from './observe-bus.ts';
 import { observeLog } from './observe-log.ts';
 import type { Collector } from './ops.ts';
@@ -55,7 +57,7 @@ export class RoleOps {
   }
 
   /** The same bus, watched; its log by another way to it where there is one. */
-  watch(bus: JetStreamBus, log: EventLog = bus.eventLog): JetStreamBus {
+  watch(bus: JetStreamBus, shards: readonly Shard[], log: EventLog = bus.eventLog): JetStreamBus {
     const { role, instruments } = this.#o;
     const consumers = new Set<string>();
     this.check('bus', () => (bus.isConnected ? null : 'the bus cannot be reached; what is asked meanwhile waits or is refused'));
@@ -65,7 +67,10 @@ export class RoleOps {
     });
     this.collect(() => instruments.busConnected.set({ role }, bus.isConnected ? 1 : 0));
     this.collect(() => this.#collectBacklog(bus, consumers));
-    const eventLog = observeEventLog(log, instruments, role, (stored) => {
+    const reading = new LogReading(() => performance.now());
+    this.check('log', () => (bus.isConnected ? reading.look(bus.eventLog, shards) : null));
+    this.check('queue', async () => (bus.isConnected ? this.#missingConsumer(bus, consumers) : null));
+    const eventLog = observeEventLog(log, instruments, role, reading, (stored) => {
       for (const listener of this.#listeners) listener(stored);
     });
     const commandQueue = observeQueue(bus.commandQueue, instruments, role, (name) => {
@@ -86,6 +91,22 @@ export class RoleOps {
       bucket: (name) => bus.bucket(name),
       close: () => bus.close(),
     };
+  }
+
+  /** A consumer that the server has lost gives this role nothing, and nobody is told. */
+  async #missingConsumer({ backlog }: JetStreamBus, consumers: ReadonlySet<string>): Promise<string | null> {
+    if (consumers.size > OPS_LIMITS.consumersAsked) return null;
+    const looked = await Promise.all(
+      [...consumers].map(async (consumer) => {
+        try {
+          await backlog.of(consumer);
+          return null;
+        } catch (thrown) {
+          return `consumer ${consumer} cannot be asked: ${(thrown as Error).message}`;
+        }
+      }),
+    );
+    return looked.find((one) => one !== null) ?? null;
   }
 
   /** A gauge that cannot be asked for has no value: an old one would look like a queue that stands still. */

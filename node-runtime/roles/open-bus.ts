@@ -66,5 +66,5 @@ export const openBus = (config: Config, role: ServedRole, ops: RoleOps, tails?: 
     const { busDuplicateWindowMs: duplicateWindowMs } = config;
     const settings = { shards: shardsOf(config), replicas: config.replicas, ...(duplicateWindowMs === undefined ? {} : { duplicateWindowMs }) };
     yield* step(() => whenBusAnswers(() => jetStream.ensureStreams(settings), log));
-    return { connection, jetStream: ops.watch(jetStream, tails?.of(jetStream.eventLog)) };
+    return { connection, jetStream: ops.watch(jetStream, settings.shards, tails?.of(jetStream.eventLog)) };
   });

@@ -94,6 +94,11 @@ export class Jobs {
     return { job: this.#jobs.heldCount, rollout: this.#rollouts.heldCount };
   }
 
+  /** Null, or why work of its jobs and rollouts may lie. */
+  missed(): string | null {
+    return this.#jobs.missed ?? this.#rollouts.missed;
+  }
+
   async close(): Promise<void> {
     clearTimeout(this.#listening);
     await this.#api?.close();

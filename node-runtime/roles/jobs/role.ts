@@ -25,6 +25,7 @@ export const jobsRole = (config: Config, ops: RoleOps, { hands }: Lent): Effect.
       (j) => j.close(),
     );
     role.start();
+    ops.check('work', () => role.missed());
     showCounts(ops, 'heldActors', () => role.held());
     return null;
   });

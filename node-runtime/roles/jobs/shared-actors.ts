@@ -36,6 +36,8 @@ export class SharedActors<S extends object, C extends { readonly type: string },
   #subscription: { unsubscribe(): void } | undefined;
   #timer: NodeJS.Timeout | undefined;
   #isOpen = false;
+  /** Why the log could not be gone through last time, if it could not. */
+  #missed: string | null = 'its work has not been taken up yet';
 
   constructor(options: Options<S, C, E, F>) {
     this.#o = options;
@@ -59,6 +61,11 @@ export class SharedActors<S extends object, C extends { readonly type: string },
     });
     await this.catchUp();
     this.#timer = setInterval(() => void this.catchUp(), JOBS_LIMITS.catchUpEveryMs);
+  }
+
+  /** Null, or why work may lie that nobody does. */
+  get missed(): string | null {
+    return this.#missed;
   }
 
   /** Actors whose work is done here. */
@@ -102,7 +109,9 @@ export class SharedActors<S extends object, C extends { readonly type: string },
     try {
       for (const shard of this.#o.shards)
         for (const stored of await this.#eventLog.lastOfEach({ shard, kind: this.#kind, home: '_' })) if (this.#isOpen) this.#take(stored);
+      this.#missed = null;
     } catch (thrown) {
+      this.#missed = `what there is to do could not be read: ${toWireError(thrown).message}`;
       this.#log.warn('actors.catch_up_failed', { kind: this.#kind, code: toWireError(thrown).code, message: toWireError(thrown).message });
     }
   }

@@ -2,6 +2,7 @@
 import { Effect, type Scope } from 'effect';
 import { clockWithOffset } from '#actors/ports/clock.ts';
 import type { Config } from '../../config.ts';
+import { OPS_LIMITS } from '../../ops/limits.ts';
 import { showCounts } from '../../ops/role-gauges.ts';
 import type { RoleOps } from '../../ops/role-ops.ts';
 import { openBus } from '../open-bus.ts';
@@ -23,6 +24,7 @@ export const watcherRole = (config: Config, ops: RoleOps): Effect.Effect<null, u
         }),
       (w) => w.close(),
     );
+    ops.check('beats', () => role.deafFor(OPS_LIMITS.beatlessMs));
     showCounts(ops, 'watchedEdges', () => role.counts());
     return null;
   });

@@ -44,9 +44,11 @@ export class Watcher {
   #edges: EdgeStates | undefined;
   #beats: { unsubscribe(): void } | undefined;
   #ticker: NodeJS.Timeout | undefined;
+  #heardAtMs: number;
 
   private constructor(options: WatcherOptions) {
     this.#o = options;
+    this.#heardAtMs = options.clock.monotonicMs();
     this.#driver = new ActorDriver<EdgeState, EdgeCommand, EdgeEvent, never>({
       definition: edgeDefinition,
       eventLog: options.eventLog,
@@ -84,6 +86,13 @@ export class Watcher {
     return counts;
   }
 
+  /** Null, or why it cannot judge: nodes are on duty, and none of them has been heard for so long. */
+  deafFor(ms: number): string | null {
+    const onDuty = this.#edges?.all().filter(({ status }) => status === 'active').length ?? 0;
+    const silentMs = this.#now() - this.#heardAtMs;
+    return onDuty === 0 || silentMs <= ms ? null : `none of ${onDuty} nodes has been heard for ${Math.round(silentMs / 1_000)} s`;
+  }
+
   close(): void {
     clearInterval(this.#ticker);
     for (const timer of this.#notices.values()) clearInterval(timer);
@@ -97,6 +106,7 @@ export class Watcher {
   }
 
   #heard(beat: Beat): void {
+    this.#heardAtMs = this.#now();
     const before = this.#health.get(beat.edge);
     if (!before && this.#health.size >= HEALTH_POLICY.nodes) return;
     if (before && beat.generation < before.generation) return;
