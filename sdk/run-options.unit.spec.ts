@@ -73,7 +73,7 @@ describe('refused, naming the field', () => {
     ['ttlRunningStop', { ttlRunningStop: 0 }],
     ['ttlTotal', { ttlTotal: 8 * 24 * 3_600 }],
     ['initUser', { initUser: 'root\n' }],
-    ['env.A B', { env: { 'A B': '1' } }],
+    ['env.A=B', { env: { 'A=B': '1' } }],
     ['labels.k', { labels: { k: 'x'.repeat(2 * 1024 * 1024) } }],
     ['hostname', { hostname: 'a.b' }],
     ['workspaces.1', { workspaces: ['ok', 'a\nb'] }],
