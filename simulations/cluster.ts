@@ -9,6 +9,7 @@ import type { EdgeName, Shard } from '#bus/ids.ts';
 import { SimApiserver } from './hosts/apiserver.ts';
 import { SimEdge } from './hosts/edge.ts';
 import { type ProjectPlan, SimIam } from './hosts/iam.ts';
+import { SimJobs } from './hosts/jobs.ts';
 import { HOST_LIMITS } from './hosts/limits.ts';
 import { type Observer, observers } from './hosts/observer.ts';
 import { type Parts, PRODUCTION } from './hosts/parts.ts';
@@ -44,6 +45,8 @@ export type ClusterOptions = {
   /** Projects with quotas, those above before those below; none: no bound, and no IAM to ask. */
   readonly projects?: readonly ProjectPlan[];
   readonly iams?: number;
+  /** Instances of the jobs role; none where nobody has a job. */
+  readonly jobs?: number;
   readonly parts?: Partial<Parts>;
   readonly observers: readonly Partial<Observer>[];
   /** Drawn for each process by its name. */
@@ -54,7 +57,7 @@ export type ClusterOptions = {
   readonly missingLayer?: (random: Random) => string | null;
 };
 
-type Role = 'apiserver' | 'placement' | 'watcher' | 'iam';
+type Role = 'apiserver' | 'placement' | 'watcher' | 'iam' | 'jobs';
 export type Node = { readonly name: EdgeName; readonly machine: Machine; edge: SimEdge; process: Process; dead: boolean };
 
 export class Cluster {
@@ -70,6 +73,7 @@ export class Cluster {
   readonly placements: (SimPlacement | null)[] = [];
   readonly watchers: (SimWatcher | null)[] = [];
   readonly iams: (SimIam | null)[] = [];
+  readonly jobs: (SimJobs | null)[] = [];
   readonly #processes = new Map<string, Process>();
   #incarnations = 0;
 
@@ -86,10 +90,13 @@ export class Cluster {
     const store = new EventStore({ shards: this.shards, keeping, ...window });
     const commands = new CommandQueueServer(server, { lean: keeping === 'lean', ...window });
     this.ground = { time: this.time, server, store, commands, bus: new SimBus(server) };
-    store.observe((message, commit) => {
-      options.trace.commit(message.sequence, message.messageId);
+    store.observe((message, commit, messageId) => {
+      options.trace.commit(message.sequence, messageId);
       this.observer.stored(message, commit);
-      if (commit) this.ground.bus.spread(`out.${message.address.project}`, { address: message.address, commit });
+      const { address, sequence } = message;
+      if (!commit) return;
+      this.ground.bus.spread(`out.${address.project}`, { address, commit });
+      if (address.kind === 'job') this.ground.bus.spread('out.kind.job', { address, sequence, commit });
     });
   }
 
@@ -99,6 +106,7 @@ export class Cluster {
     for (let i = 0; i < this.o.placements; i += 1) this.#startRole('placement', i);
     for (let i = 0; i < this.o.watchers; i += 1) this.#startRole('watcher', i);
     for (let i = 0; i < (this.o.iams ?? 0); i += 1) this.#startRole('iam', i);
+    for (let i = 0; i < (this.o.jobs ?? 0); i += 1) this.#startRole('jobs', i);
     for (let i = 0; i < this.o.nodes; i += 1) this.#addNode(`n${i.toString().padStart(3, '0')}` as EdgeName);
   }
 
@@ -163,6 +171,10 @@ export class Cluster {
       const watcher = new SimWatcher(process, parts, observer, () => this.ground.server.up);
       this.watchers[index] = watcher;
       watcher.start();
+    } else if (role === 'jobs') {
+      const jobs = new SimJobs({ process, shards: this.shards, parts, observer, someApiserver: (random) => this.someApiserver(random) });
+      this.jobs[index] = jobs;
+      jobs.start();
     } else if (role === 'iam') {
       const iam = new SimIam({ process, shards: this.shards, projects: this.o.projects ?? [], parts, observer, onOver: () => this.#crashRole(role, index) });
       this.iams[index] = iam;
@@ -192,6 +204,7 @@ export class Cluster {
       placement: this.placements,
       watcher: this.watchers,
       iam: this.iams,
+      jobs: this.jobs,
     };
     hosts[role][index]?.kill();
     hosts[role][index] = null;

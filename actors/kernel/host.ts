@@ -9,7 +9,7 @@
  */
 import type { Commit } from '#bus/envelope.ts';
 import { toWireError, type WireError, wireError } from '#bus/errors.ts';
-import { type ActorAddress, commitSubject } from '#bus/subjects.ts';
+import type { ActorAddress } from '#bus/subjects.ts';
 import type { AppendOutcome, AppendRequest, StoredCommit } from '../ports/event-log.ts';
 import { appendRequestOf, type CommandMeta, isSameCommand } from './commit.ts';
 import type { ActorDefinition, Deadline, Effect } from './definition.ts';
@@ -71,7 +71,9 @@ type Actor<S, C> = {
 
 export class ActorHost<S extends object, C extends { readonly type: string }, E extends { readonly type: string }, F extends Effect> {
   readonly #definition: ActorDefinition<S, C, E, F>;
-  readonly #actors = new Map<string, Actor<S, C>>();
+  /** Project → id → actor: all of one kind, in which these two name one. Both strings are at hand, so none is made to look one up. */
+  readonly #actors = new Map<string, Map<string, Actor<S, C>>>();
+  #size = 0;
 
   constructor(definition: ActorDefinition<S, C, E, F>) {
     this.#definition = definition;
@@ -104,29 +106,27 @@ export class ActorHost<S extends object, C extends { readonly type: string }, E 
 
   /** Durable state of a loaded actor; undefined when the host does not hold it. */
   peek(address: ActorAddress): { readonly state: S; readonly stored: StoredCommit } | undefined {
-    const actor = this.#actors.get(commitSubject(address));
+    const actor = this.#find(address);
     return actor?.state && actor.stored ? { state: actor.state, stored: actor.stored } : undefined;
   }
 
   /** Drops an idle actor from memory; the next command loads it again. False while it is busy. */
   evict(address: ActorAddress): boolean {
-    const key = commitSubject(address);
-    const actor = this.#actors.get(key);
+    const actor = this.#find(address);
     if (!actor) return true;
     if (actor.phase !== 'idle' || actor.mailbox.length > 0) return false;
-    return this.#actors.delete(key);
+    this.#drop(address);
+    return true;
   }
 
   get size(): number {
-    return this.#actors.size;
+    return this.#size;
   }
 
   #onCommand({ address, command, meta, token, birth = false }: Extract<HostInput<C>, { type: 'command' }>, out: HostOutput<S, F>[]): void {
-    const key = commitSubject(address);
-    let actor = this.#actors.get(key);
+    let actor = this.#find(address);
     if (!actor) {
-      actor = { address, phase: birth ? 'idle' : 'loading', state: null, stored: null, mailbox: [], appending: null };
-      this.#actors.set(key, actor);
+      actor = this.#hold(address, birth ? 'idle' : 'loading');
       if (!birth) out.push({ type: 'load', address });
     }
     if (actor.mailbox.length >= KERNEL_LIMITS.mailboxLength) {
@@ -139,7 +139,7 @@ export class ActorHost<S extends object, C extends { readonly type: string }, E 
   }
 
   #onLoaded({ address, stored }: Extract<HostInput<C>, { type: 'loaded' }>, out: HostOutput<S, F>[]): void {
-    const actor = this.#actors.get(commitSubject(address)) ?? this.#adoptUnasked(address);
+    const actor = this.#find(address) ?? this.#hold(address, 'loading');
     if (actor.phase === 'appending' || actor.phase === 'recalling') return; // a late answer to a load that was overtaken
     if (actor.phase === 'idle' && (stored?.sequence ?? 0) <= (actor.stored?.sequence ?? 0)) return; // unasked, and nothing new
     let state: S | null;
@@ -179,25 +179,38 @@ export class ActorHost<S extends object, C extends { readonly type: string }, E 
     out.push({ type: 'reply', token: head.token, result });
   }
 
-  #adoptUnasked(address: ActorAddress): Actor<S, C> {
-    const actor: Actor<S, C> = { address, phase: 'loading', state: null, stored: null, mailbox: [], appending: null };
-    this.#actors.set(commitSubject(address), actor);
+  #find({ project, id }: ActorAddress): Actor<S, C> | undefined {
+    return this.#actors.get(project)?.get(id);
+  }
+
+  #hold(address: ActorAddress, phase: Actor<S, C>['phase']): Actor<S, C> {
+    const actor: Actor<S, C> = { address, phase, state: null, stored: null, mailbox: [], appending: null };
+    const ofProject = this.#actors.get(address.project) ?? new Map<string, Actor<S, C>>();
+    this.#actors.set(address.project, ofProject.set(address.id, actor));
+    this.#size += 1;
     return actor;
   }
 
+  #drop({ project, id }: ActorAddress): void {
+    const ofProject = this.#actors.get(project);
+    if (!ofProject?.delete(id)) return;
+    this.#size -= 1;
+    if (ofProject.size === 0) this.#actors.delete(project);
+  }
+
   #onLoadFailed({ address, error }: Extract<HostInput<C>, { type: 'loadFailed' }>, out: HostOutput<S, F>[]): void {
-    const actor = this.#actors.get(commitSubject(address));
+    const actor = this.#find(address);
     if (actor?.phase === 'loading') this.#fail(actor, error, out);
   }
 
   /** The actor cannot be had: everybody who waits is told, and the next command tries to load it again. */
   #fail(actor: Actor<S, C>, error: WireError, out: HostOutput<S, F>[]): void {
     for (const { token } of actor.mailbox) out.push({ type: 'reply', token, result: { ok: false, error } });
-    this.#actors.delete(commitSubject(actor.address));
+    this.#drop(actor.address);
   }
 
   #onAppended({ address, outcome }: Extract<HostInput<C>, { type: 'appended' }>, out: HostOutput<S, F>[]): void {
-    const actor = this.#actors.get(commitSubject(address));
+    const actor = this.#find(address);
     const pending = actor?.appending;
     const head = actor?.mailbox[0];
     if (!actor || !pending || !head || actor.phase !== 'appending') return; // an answer to a repetition that was settled
@@ -222,7 +235,7 @@ export class ActorHost<S extends object, C extends { readonly type: string }, E 
 
   /** The log was read back for the head of the mailbox, which came again: it is answered, and the others go on. */
   #onRecalled(address: ActorAddress, resultOf: (head: Waiting<C>, stored: StoredCommit) => CommandResult, out: HostOutput<S, F>[]): void {
-    const actor = this.#actors.get(commitSubject(address));
+    const actor = this.#find(address);
     const head = actor?.mailbox[0];
     if (actor?.phase !== 'recalling' || !actor.stored || !head) return;
     actor.phase = 'idle';
@@ -261,7 +274,9 @@ export class ActorHost<S extends object, C extends { readonly type: string }, E 
     while (actor.phase === 'idle') {
       const head = actor.mailbox[0];
       if (!head) {
-        if (!actor.stored) this.#actors.delete(commitSubject(actor.address));
+        if (actor.stored)
+          actor.mailbox.length = 0; // gives back the room that grew with it
+        else this.#drop(actor.address);
         return;
       }
       const settled = this.#decide(actor, head, out);

@@ -64,7 +64,9 @@ export const pendingSandboxEffects = (state: SandboxState): readonly SandboxEffe
 
 /** The key carries `frozen`: a pause that was given up half-way must be undone although the channel is held all along. */
 const attached = ({ id, project, pid }: SandboxState, frozen: boolean | null): readonly SandboxEffect[] =>
-  pid === null ? [] : [{ key: `attach:${frozen ?? 'changing'}`, type: 'ensureAttached', id, project, pid, frozen }];
+  pid === null
+    ? []
+    : [{ key: frozen === null ? 'attach:changing' : frozen ? 'attach:true' : 'attach:false', type: 'ensureAttached', id, project, pid, frozen }];
 
 export const sandboxDeadlines = (state: SandboxState): readonly Deadline[] => {
   const { status, totalDeadlineAt, runningDeadlineAt, idleDeadlineAt, idlePauseDeadlineAt, transitionDeadlineAt, livesVersion: version } = state;

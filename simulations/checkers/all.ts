@@ -6,6 +6,7 @@ import { durChecker } from './dur.ts';
 import { effectChecker } from './effect.ts';
 import { iamChecker } from './iam.ts';
 import { idemChecker } from './idem.ts';
+import { jobChecker } from './job.ts';
 import { liveChecker } from './live.ts';
 import { ownChecker } from './own.ts';
 import { quotaChecker } from './quota.ts';
@@ -23,6 +24,7 @@ export const CHECKERS: readonly MakeChecker[] = [
   ownChecker,
   quotaChecker,
   iamChecker,
+  jobChecker,
   effectChecker,
   auditor,
   liveChecker,

@@ -6,7 +6,6 @@ type Limits = Readonly<Record<string, number | null>>;
 
 export const capChecker: MakeChecker = ({ cluster, fail }) => {
   const nodes = new Map<string, Sums>();
-  const admitted = new Map<string, Sums>();
   /** One per spec: its sandboxes share it. */
   const needs = new WeakMap<object, Sums>();
   const add = (edge: string, need: Sums, sign: 1 | -1): Sums => {
@@ -22,16 +21,13 @@ export const capChecker: MakeChecker = ({ cluster, fail }) => {
         if (event.type === 'SandboxAdmitted') {
           const need = needOf(needs, (event['spec'] as { limits: Limits }).limits);
           const edge = event['edge'] as string;
-          admitted.set(address.id, need);
           const sums = add(edge, need, 1);
           const capacity = cluster().o.capacity as unknown as Sums;
           for (const dimension in need)
             if ((sums[dimension] ?? 0) > (capacity[dimension] ?? 0))
               fail('INV-CAP', `${edge} admitted ${sums[dimension]} of ${capacity[dimension]} ${dimension} with ${address.id}`);
         } else if (event.type === 'SandboxStopped' || event.type === 'SandboxFailed') {
-          const held = admitted.get(address.id);
-          admitted.delete(address.id);
-          if (held) add(address.home, held, -1);
+          add(address.home, needOf(needs, (commit.state as unknown as { spec: { limits: Limits } }).spec.limits), -1);
         }
       }
     },

@@ -17,6 +17,8 @@ export const INVARIANTS = [
   'INV-IAM',
   'INV-QUOTA',
   'INV-SPEND',
+  'INV-LEASE',
+  'INV-ORPHAN',
   'INV-LIVE',
   'INV-ZERO',
   'AUDITOR',

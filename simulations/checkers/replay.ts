@@ -10,8 +10,8 @@ type AnyDefinition = ActorDefinition<any, any, any, any>;
 export const replayChecker: MakeChecker = ({ cluster, oneIn, fail }): Checker => {
   const states = new Map<string, object>();
   const definitionOf = (kind: string): AnyDefinition | undefined => {
-    const { sandbox, request, edge, project } = cluster().parts;
-    const known: Partial<Record<string, AnyDefinition>> = { sandbox, request, edge, project };
+    const { sandbox, request, edge, project, job } = cluster().parts;
+    const known: Partial<Record<string, AnyDefinition>> = { sandbox, request, edge, project, job };
     return known[kind];
   };
   const fold = (definition: AnyDefinition, from: object | null, events: readonly unknown[]): object | null =>

@@ -68,7 +68,15 @@ export class Injector {
     const { o, nodes } = this.#cluster;
     const of = (role: string, count: number) => Array.from({ length: count }, (_, i) => `${role}-${i}`);
     const alive = nodes.filter((node) => !node.dead && node.process.alive).map(({ name }) => `edge-${name}`);
-    return [...of('apiserver', o.apiservers), ...of('placement', o.placements), ...of('watcher', o.watchers), ...of('iam', o.iams ?? 0), ...alive, ...alive];
+    return [
+      ...of('apiserver', o.apiservers),
+      ...of('placement', o.placements),
+      ...of('watcher', o.watchers),
+      ...of('iam', o.iams ?? 0),
+      ...of('jobs', o.jobs ?? 0),
+      ...alive,
+      ...alive,
+    ];
   }
 
   /** One process, or a few at once, hear nothing for a while. */

@@ -71,6 +71,12 @@ export class ActorRunner<S extends object, C extends { readonly type: string }, 
     return this.#o.host.peek(address);
   }
 
+  /** Of an actor that has something under way. */
+  stateOf(id: string): S | undefined {
+    const work = this.#work.get(id);
+    return work && this.#o.host.peek(work.address)?.state;
+  }
+
   evict(address: ActorAddress): boolean {
     const work = this.#work.get(address.id);
     if ((work && work.effects.length > 0) || !this.#o.host.evict(address)) return false;
@@ -127,6 +133,8 @@ export class ActorRunner<S extends object, C extends { readonly type: string }, 
       case 'adopted':
         this.#adopted(output);
         break;
+      default:
+        output satisfies never; // what hosts ask for is done here, or the simulation means nothing
     }
   }
 
@@ -186,7 +194,7 @@ export class ActorRunner<S extends object, C extends { readonly type: string }, 
       work.effects = work.effects.filter(({ stopped }) => !stopped);
     }
     const started = start.map((effect) => new Running<S, C, F>(work.address, effect, state, stored, this.#onFinished));
-    if (started.length > 0) work.effects = [...work.effects, ...started];
+    if (started.length > 0) work.effects = work.effects.length === 0 ? started : work.effects.concat(started);
     for (const running of started) if (!running.stopped) this.#o.runEffect?.(running.effect, running);
   }
 

@@ -2,18 +2,29 @@
  * One apiserver, as `node-runtime/roles/apiserver` is: stateless; turns what clients ask into commands on the queue, the same
  * command for the same key, and reads from the log.
  */
-import type { CommandEnvelope } from '#bus/envelope.ts';
-import { encode } from '#bus/envelope.ts';
-import { type WireError, wireError } from '#bus/errors.ts';
-import { bodyHashOf, type ClientKey, messageIdOf, type ProjectName, parseSandboxId, type RequestId, requestIdFor, type SandboxId } from '#bus/ids.ts';
+import type { Commit, CommandEnvelope } from '#bus/envelope.ts';
+import { toWireError, type WireError, wireError } from '#bus/errors.ts';
+import {
+  bodyHashOf,
+  type ClientKey,
+  messageIdOf,
+  type JobId,
+  type ProjectName,
+  parseSandboxId,
+  type RequestId,
+  requestIdFor,
+  type SandboxId,
+} from '#bus/ids.ts';
 import { WIRE_LIMITS } from '#bus/limits.ts';
 import type { GroupMode } from '#bus/request/group.ts';
 import type { RequestBusCommand, RequestState } from '#bus/request/schema.ts';
 import type { SandboxBusCommand } from '#bus/sandbox/commands.ts';
-import type { SandboxSpec } from '#bus/sandbox/spec.ts';
+import { SandboxRequest, type SandboxSpec } from '#bus/sandbox/spec.ts';
+import { readState } from '#bus/records.ts';
 import type { SandboxState } from '#bus/sandbox/state.ts';
-import { createLaneSubject, edgeCommandSubject, laneOf, requestAddress, sandboxAddress } from '#bus/subjects.ts';
+import { createLaneSubject, edgeCommandSubject, jobAddress, laneOf, requestAddress, sandboxAddress } from '#bus/subjects.ts';
 import { addMs, type DurationMs, type TimestampMs } from '#bus/units.ts';
+import { memberOf } from '#actors/job/member.ts';
 import type { LifecycleReply } from './edge-commands.ts';
 import { HOST_LIMITS } from './limits.ts';
 import type { Process } from './process.ts';
@@ -25,6 +36,7 @@ export type Create = {
   readonly spec: SandboxSpec;
   readonly timeoutMs: number;
   readonly mode?: GroupMode;
+  readonly job?: JobId;
 };
 export type Lifecycle = { readonly project: ProjectName; readonly id: SandboxId; readonly command: SandboxBusCommand; readonly key: string };
 export type ApiAnswer<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: WireError };
@@ -49,7 +61,20 @@ export class SimApiserver {
     this.process.kill();
   }
 
-  create({ project, key, count, spec, timeoutMs, mode = 'asManyAsFit' }: Create, done: (answer: ApiAnswer<{ requestId: RequestId }>) => void): void {
+  create(asked: Create, done: (answer: ApiAnswer<{ requestId: RequestId }>) => void): void {
+    if (asked.job === undefined) return this.#create(asked, done);
+    this.process.log.last(jobAddress(asked.project, asked.job), (answer) => {
+      if (!answer.ok) return done(answer);
+      if (!answer.value) return done({ ok: false, error: wireError('JOB_NOT_FOUND', `there is no job ${asked.job} in project ${asked.project}`) });
+      try {
+        this.#create({ ...asked, spec: memberSpec(asked.spec, answer.value.commit, this.process.clock.now()) }, done);
+      } catch (thrown) {
+        done({ ok: false, error: toWireError(thrown) });
+      }
+    });
+  }
+
+  #create({ project, key, count, spec, timeoutMs, mode = 'asManyAsFit' }: Create, done: (answer: ApiAnswer<{ requestId: RequestId }>) => void): void {
     const requestId = requestIdFor(project, key, this.#shardCount);
     const bodyHash = bodyHashOf({ count, spec, mode });
     const at = this.process.clock.now();
@@ -111,7 +136,7 @@ export class SimApiserver {
 
   /** An unknown outcome is repeated with the same id, never with a new one. */
   #store(subject: string, envelope: CommandEnvelope, attempt: number, done: (error: WireError | null) => void): void {
-    this.process.queue.enqueue(subject, envelope.id, encode(envelope.data.type, envelope), (outcome) => {
+    this.process.queue.send(subject, envelope, (outcome) => {
       if (outcome.outcome === 'applied') return done(null);
       if (outcome.outcome === 'not_applied' || attempt >= HOST_LIMITS.enqueueAttempts) return done(outcome.error);
       this.process.after(HOST_LIMITS.enqueueRetryMs, 'store again', () => this.#store(subject, envelope, attempt + 1, done));
@@ -122,3 +147,10 @@ export class SimApiserver {
 /** What does not fit into one message, or has to be decided as a whole. */
 const isGroup = ({ count, mode }: { readonly count: number; readonly mode: GroupMode }): boolean =>
   count > WIRE_LIMITS.maxCreatesPerMessage || mode === 'allOrNothing';
+
+/** What membership of a job makes of a spec: its label, and a life that ends with the job's. The rest is what the request said. */
+const memberSpec = (spec: SandboxSpec, { state, schema }: Commit, now: TimestampMs): SandboxSpec => {
+  const request = SandboxRequest.parse({ image: spec.image, lives: { totalMs: spec.lives.totalMs }, labels: spec.labels });
+  const { lives, labels } = memberOf(readState('job', state, schema), request, now);
+  return { ...spec, lives: { ...spec.lives, totalMs: lives.totalMs ?? spec.lives.totalMs }, labels };
+};

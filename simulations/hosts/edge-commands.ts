@@ -1,13 +1,15 @@
 /** Takes an Edge's commands from the queue, as `roles/edge/commands.ts` does; what is answered is decided in `actors/edge/launch.ts`. */
-import { type CommandEnvelope, decodeCommand } from '#bus/envelope.ts';
+import type { CommandEnvelope } from '#bus/envelope.ts';
 import { toWireError, type WireError, wireError } from '#bus/errors.ts';
 import { SandboxId } from '#bus/ids.ts';
+import { readAs } from './read-as.ts';
 import { SandboxBusCommand } from '#bus/sandbox/commands.ts';
 import { edgeCommandFilter, sandboxAddress } from '#bus/subjects.ts';
 import type { Admission } from '#actors/edge/admission.ts';
 import { isGoal, overtookItsCreate, unsettledBy } from '#actors/edge/launch.ts';
 import { COMMAND_LIMITS } from '#actors/edge/limits.ts';
 import type { CommandMeta, CommandResult } from '#actors/kernel/host.ts';
+import { unpack } from '../ports/command-store.ts';
 import type { SimDelivery } from '../ports/queue-consumer.ts';
 import type { EdgeOptions, SandboxRunner } from './edge.ts';
 import type { SimLease } from './lease.ts';
@@ -35,7 +37,7 @@ export const consumeEdgeCommands = (o: Options, done: (error: WireError | null) 
 
 const handle = (o: Options, delivery: SimDelivery): void => {
   try {
-    const envelope = decodeCommand(delivery.data);
+    const envelope = unpack(delivery.data);
     const packed = () => new PackedCreates(o, delivery, envelope, (commandId) => metaOf(o, delivery, envelope, commandId));
     if (envelope.data.type === 'LaunchSandboxes') packed().launch();
     else if (envelope.data.type === 'ReleaseSandboxes') packed().release();
@@ -47,7 +49,7 @@ const handle = (o: Options, delivery: SimDelivery): void => {
 
 const lifecycle = (o: Options, delivery: SimDelivery, envelope: CommandEnvelope): void => {
   const id = SandboxId.parse(delivery.subject.split('.').at(-1));
-  const command = SandboxBusCommand.parse(envelope.data);
+  const command = readAs(SandboxBusCommand, envelope.data);
   if (envelope.deadlineAt !== undefined && envelope.deadlineAt < o.process.clock.now()) {
     reply(o, envelope, {
       ok: false,

@@ -5,14 +5,13 @@
 import { isLostWith, sandboxLostError } from '#bus/edge/loss.ts';
 import type { Beat, Capacity, EdgeState } from '#bus/edge/schema.ts';
 import { type WireError, wireError } from '#bus/errors.ts';
-import type { EdgeName, LayerDigest, SandboxId, Shard } from '#bus/ids.ts';
+import type { EdgeName, LayerDigest, Shard } from '#bus/ids.ts';
 import type { SandboxCommand } from '#bus/sandbox/commands.ts';
 import type { SandboxEvent } from '#bus/sandbox/events.ts';
 import { NO_FACTS } from '#bus/sandbox/snapshot.ts';
 import { type DeadlineKind, ENDED_STATUSES, type SandboxState } from '#bus/sandbox/state.ts';
 import { edgeAddress } from '#bus/subjects.ts';
 import type { Admission } from '#actors/edge/admission.ts';
-import type { Deadline } from '#actors/kernel/definition.ts';
 import type { StoredCommit } from '#actors/ports/event-log.ts';
 import { isFinalFailure } from '#actors/sandbox/sandbox.failures.ts';
 import type { SandboxEffect } from '#actors/sandbox/sandbox.effects.ts';
@@ -48,8 +47,6 @@ export class SimEdge {
   readonly runner: SandboxRunner;
   readonly lease: SimLease;
   readonly #o: EdgeOptions;
-  readonly #live = new Map<SandboxId, SandboxState>();
-  readonly #activity = new Map<SandboxId, number>();
   #beats = 0;
   #admittedThrough = 0;
   readonly #settlements = new Settlements();
@@ -77,8 +74,7 @@ export class SimEdge {
       definition: parts.sandbox,
       host: parts.host(parts.sandbox),
       runEffect: (effect, under) => this.#runGuarded(effect, under),
-      deadlineCommand: ({ kind, version }, { id }) => ({ type: 'DeadlinePassed', kind: kind as DeadlineKind, version, activityAt: this.#activityAt(id) }),
-      dueAt: (deadline, state) => this.#dueAt(deadline, state),
+      deadlineCommand: ({ kind, version }) => ({ type: 'DeadlinePassed', kind: kind as DeadlineKind, version, activityAt: NEVER }),
       onAdopted: (state, stored) => this.#adopted(state, stored),
       onReply: (address, result) => options.observer.replied(address, result),
     });
@@ -88,7 +84,7 @@ export class SimEdge {
     return !this.draining && !this.lease.fenced && (this.lease.state?.cordoned ?? null) === null;
   }
   get liveCount(): number {
-    return this.#live.size;
+    return this.admission.used().sandboxes;
   }
 
   start(): void {
@@ -109,14 +105,6 @@ export class SimEdge {
   kill(): void {
     this.#o.process.kill();
     this.runner.close();
-  }
-
-  /** Somebody runs a command in it: what moves the idle deadline without a commit. */
-  touch(id: SandboxId): boolean {
-    const state = this.#live.get(id);
-    if (!this.ready || this.lease.fenced || state?.status !== 'running') return false;
-    this.#activity.set(id, this.#o.process.clock.now());
-    return true;
   }
 
   #over(why: WireError): void {
@@ -209,28 +197,18 @@ export class SimEdge {
   }
 
   #thaw(): void {
-    for (const [id, { status }] of this.#live) if (status !== 'paused') this.#o.machine.setFrozen(id, false);
+    for (const id of this.#o.machine.present()) {
+      const status = this.runner.stateOf(id)?.status;
+      if (status !== undefined && status !== 'paused') this.#o.machine.setFrozen(id, false);
+    }
   }
 
   #adopted(state: SandboxState, stored: StoredCommit): void {
     this.#settlements.adopted(state);
-    if (!ENDED_STATUSES.has(state.status)) {
-      this.#live.set(state.id, state);
-      return;
-    }
-    this.#activity.delete(state.id);
-    if (!this.#live.delete(state.id)) return;
+    if (!ENDED_STATUSES.has(state.status)) return;
+    const before = this.liveCount;
     this.admission.release(state.id);
-    this.#o.process.after(HOST_LIMITS.logRetentionMs, 'evict', () => this.runner.evict(stored.address));
-  }
-
-  #activityAt(id: SandboxId): SandboxState['createdAt'] {
-    return (this.#activity.get(id) ?? 0) as SandboxState['createdAt'];
-  }
-
-  #dueAt(deadline: Deadline, { id, spec }: SandboxState): number {
-    const { idleMs } = spec.lives;
-    return deadline.kind === 'idle' && idleMs !== null ? Math.max(deadline.at, this.#activityAt(id) + idleMs) : deadline.at;
+    if (this.liveCount < before) this.#o.process.after(HOST_LIMITS.logRetentionMs, 'evict', () => this.runner.evict(stored.address));
   }
 
   /** What a lost sandbox still called for is not done any more, and nothing is brought to life behind the lease's back. */
@@ -281,6 +259,8 @@ export class SimEdge {
   }
 }
 
+/** Nobody runs commands in a simulated sandbox: looking is not simulated. */
+const NEVER = 0 as SandboxState['createdAt'];
 type SandboxUnderWay = UnderWay<SandboxState, SandboxCommand>;
 const SAID_NOTHING = { ok: true, report: null } as const;
 const exitOf = (under: SandboxUnderWay, error: WireError): void => under.finish({ ok: true, report: { type: 'ReportExited', error } });

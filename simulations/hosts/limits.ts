@@ -34,6 +34,16 @@ export const HOST_LIMITS = {
   quotaAttempts: 3,
   quotaRetryMs: 100,
   quotaAnswerMs: 3_000,
+  // node-runtime/roles/jobs, sdk/episode
+  presenceEveryMs: 1_000,
+  presenceTimeoutMs: 4_000,
+  presenceListenMs: 1_100,
+  catchUpEveryMs: 15_000,
+  handsCallMs: 10_000,
+  membersInFlight: 64,
+  membersPauseMinMs: 100,
+  membersPauseMaxMs: 2_000,
+  stragglersMs: 1_500,
   // node-runtime/roles/iam; how often a tail that heard nothing looks at the stream is its client library's
   quotaSettleMs: 500,
   foldWaitMs: 10_000,

@@ -1,12 +1,12 @@
 /** Takes creates back from Edges that were declared lost, as `roles/placement/lost-edges.ts` does. Takes nothing from the queue. */
 import type { EdgeState } from '#bus/edge/schema.ts';
-import { type Commit, type CommandEnvelope, decodeCommand, encode } from '#bus/envelope.ts';
+import type { Commit, CommandEnvelope } from '#bus/envelope.ts';
 import { wireError } from '#bus/errors.ts';
 import type { EdgeName } from '#bus/ids.ts';
 import { LaunchSandboxes, ReleaseSandboxes } from '#bus/sandbox/commands.ts';
 import { edgeCommandSubject, laneOf, reportLaneSubject, sandboxAddress, SYSTEM_PROJECT, SYSTEM_SHARD } from '#bus/subjects.ts';
 import { type BatchNews, batchReport, type LaunchItem, lostOnTheWay, NO_NEWS } from '#actors/edge/launch.ts';
-import type { WaitingCommand } from '#actors/ports/command-queue.ts';
+import { type QueuedCommand, unpack } from '../ports/command-store.ts';
 import { HOST_LIMITS } from './limits.ts';
 import type { Process } from './process.ts';
 
@@ -53,7 +53,7 @@ export class LostEdges {
     });
   }
 
-  #next(edge: EdgeName, [command, ...rest]: readonly WaitingCommand[]): void {
+  #next(edge: EdgeName, [command, ...rest]: readonly QueuedCommand[]): void {
     if (!command) return void this.#reading.delete(edge);
     this.#refuse(edge, command, (ok) => {
       if (!ok) return void this.#reading.delete(edge);
@@ -62,8 +62,8 @@ export class LostEdges {
     });
   }
 
-  #refuse(edge: EdgeName, { data }: WaitingCommand, done: (ok: boolean) => void): void {
-    const envelope = decodeCommand(data);
+  #refuse(edge: EdgeName, { data }: QueuedCommand, done: (ok: boolean) => void): void {
+    const envelope = unpack(data);
     const batch = batchOf(envelope);
     if (!batch) return done(true);
     this.#sort(edge, envelope, batch, batch.items, { ...NO_NEWS, refused: [], failed: [] }, (news) => {
@@ -71,7 +71,7 @@ export class LostEdges {
       if (news.refused.length + news.failed.length === 0) return done(true);
       const report = batchReport(envelope, batch.requestId, news, this.#process.clock.now());
       const subject = reportLaneSubject(laneOf(envelope.project, this.#laneCount));
-      this.#process.queue.enqueue(subject, report.id, encode('report', report), ({ outcome }) => done(outcome === 'applied'));
+      this.#process.queue.send(subject, report, ({ outcome }) => done(outcome === 'applied'));
     });
   }
 

@@ -3,7 +3,6 @@
  * `actors/request/request.messages.ts`. What this process has sent it does not send again.
  */
 import type { CommandEnvelope } from '#bus/envelope.ts';
-import { encode } from '#bus/envelope.ts';
 import type { EdgeName } from '#bus/ids.ts';
 import type { RequestState } from '#bus/request/schema.ts';
 import type { DecisionMark, Fleet } from '#actors/placement/fleet.ts';
@@ -67,7 +66,7 @@ export class SimMessages {
     const { effect, cause, state, mark } = sending;
     const { subject, id, data } = messageOf(effect, state, this.#o);
     const envelope: CommandEnvelope = { ...cause, id, at: process.clock.now(), deadlineAt: state.deadlineAt, causationId: cause.id, replyTo: undefined, data };
-    process.queue.enqueue(subject, id, encode(data.type, envelope), (outcome) => {
+    process.queue.send(subject, envelope, (outcome) => {
       if (outcome.outcome === 'applied') {
         mark?.forwarded(outcome.sequence);
         done(true);

@@ -2,7 +2,7 @@
  * Packed creates at the Edge, as `roles/edge/packed-creates.ts`: admits each item or refuses it, and, for chunks of groups, holds
  * it, releases it, and says what is held, runs or failed. Acknowledged when all that is to be said about it is durable.
  */
-import { type CommandEnvelope, encode } from '#bus/envelope.ts';
+import type { CommandEnvelope } from '#bus/envelope.ts';
 import { type WireError, wireError } from '#bus/errors.ts';
 import type { SandboxId } from '#bus/ids.ts';
 import { LaunchSandboxes, ReleaseSandboxes, type SandboxCommand } from '#bus/sandbox/commands.ts';
@@ -26,6 +26,7 @@ import { COMMAND_LIMITS } from '#actors/edge/limits.ts';
 import type { CommandMeta } from '#actors/kernel/host.ts';
 import type { SimDelivery } from '../ports/queue-consumer.ts';
 import type { EdgeCommandsOptions } from './edge-commands.ts';
+import { readAs } from './read-as.ts';
 import { HOST_LIMITS } from './limits.ts';
 
 type Batch = Pick<LaunchSandboxes, 'requestId' | 'items'>;
@@ -54,7 +55,7 @@ export class PackedCreates {
   }
 
   launch(): void {
-    const batch = LaunchSandboxes.parse(this.#envelope.data);
+    const batch = readAs(LaunchSandboxes, this.#envelope.data);
     const refusal = this.#refusalOf(batch);
     const all: Settled[] = [];
     const settle = (one: Settled) => {
@@ -66,7 +67,7 @@ export class PackedCreates {
   }
 
   release(): void {
-    const batch = ReleaseSandboxes.parse(this.#envelope.data);
+    const batch = readAs(ReleaseSandboxes, this.#envelope.data);
     const command: SandboxCommand = batch.decision === 'start' ? { type: 'StartHeld', layersLocal: true } : { type: 'StopSandbox', reason: 'requested' };
     const taken: Taken[] = [];
     let left = batch.items.length;
@@ -200,7 +201,7 @@ export class PackedCreates {
     const { process, laneCount } = this.#o;
     const report = batchReport(this.#envelope, requestId, news, process.clock.now());
     const subject = reportLaneSubject(laneOf(this.#envelope.project, laneCount));
-    process.queue.enqueue(subject, report.id, encode('report', report), ({ outcome }) => (outcome === 'applied' ? done() : this.#again()));
+    process.queue.send(subject, report, ({ outcome }) => (outcome === 'applied' ? done() : this.#again()));
   }
 }
 

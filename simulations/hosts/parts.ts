@@ -3,6 +3,7 @@
  * it; a comparison of policies replaces `choose`.
  */
 import type { Capacity, EdgeCommand, EdgeEvent, EdgeState } from '#bus/edge/schema.ts';
+import type { JobCommand, JobEvent, JobState } from '#bus/job/schema.ts';
 import type { ProjectCommand, ProjectEvent, ProjectState } from '#bus/project/schema.ts';
 import type { RequestCommand, RequestEvent, RequestState } from '#bus/request/schema.ts';
 import type { SandboxCommand } from '#bus/sandbox/commands.ts';
@@ -13,6 +14,8 @@ import { edgeDefinition } from '#actors/edge/edge.definition.ts';
 import type { ActorDefinition, Effect } from '#actors/kernel/definition.ts';
 import { ActorHost } from '#actors/kernel/host.ts';
 import { choose } from '#actors/placement/choose.ts';
+import { jobDefinition } from '#actors/job/job.definition.ts';
+import type { JobEffect } from '#actors/job/job.effects.ts';
 import { LeaseBook } from '#actors/project/lease-book.ts';
 import { projectDefinition } from '#actors/project/project.definition.ts';
 import { UsageFold } from '#actors/project/usage.ts';
@@ -31,6 +34,7 @@ export type Parts = {
   readonly request: ActorDefinition<RequestState, RequestCommand, RequestEvent, RequestEffect>;
   readonly edge: ActorDefinition<EdgeState, EdgeCommand, EdgeEvent, never>;
   readonly project: ActorDefinition<ProjectState, ProjectCommand, ProjectEvent, never>;
+  readonly job: ActorDefinition<JobState, JobCommand, JobEvent, JobEffect>;
   /** What IAM reads of the log, and what a placement spends from. */
   readonly usage: () => UsageFold;
   readonly book: () => LeaseBook;
@@ -49,6 +53,7 @@ export const PRODUCTION: Parts = {
   request: requestDefinition,
   edge: edgeDefinition,
   project: projectDefinition,
+  job: jobDefinition,
   usage: () => new UsageFold(),
   book: () => new LeaseBook(),
   asksForRoom: true,

@@ -4,7 +4,7 @@
  * looked at every round. The policy and the overlay are parts, so that others can be compared with ours.
  */
 import type { Beat } from '#bus/edge/schema.ts';
-import { type CommandEnvelope, decodeCommand } from '#bus/envelope.ts';
+import type { CommandEnvelope } from '#bus/envelope.ts';
 import { toWireError, type WireError } from '#bus/errors.ts';
 import { quotaHolderName } from '#bus/iam/quota-lending.ts';
 import type { EdgeName, ProjectName } from '#bus/ids.ts';
@@ -16,6 +16,7 @@ import { type DecisionMark, Fleet } from '#actors/placement/fleet.ts';
 import { FAIR_LIMITS } from '#actors/placement/limits.ts';
 import type { RequestEffect } from '#actors/request/request.effects.ts';
 import { isGroupOver } from '#actors/request/request.group.ts';
+import { unpack } from '../ports/command-store.ts';
 import type { SimDelivery } from '../ports/queue-consumer.ts';
 import { ActorRunner } from './actor-runner.ts';
 import { type Flow, start, until } from './flow.ts';
@@ -25,6 +26,7 @@ import { SimMessages } from './messages.ts';
 import type { Observer } from './observer.ts';
 import type { Parts } from './parts.ts';
 import type { Process } from './process.ts';
+import { readAs } from './read-as.ts';
 import { type Room, SimQuotaHolder } from './quota-holder.ts';
 
 export type PlacementOptions = {
@@ -104,8 +106,8 @@ export class SimPlacement {
 
   #handle(delivery: SimDelivery, lane: number | null): void {
     try {
-      const envelope = decodeCommand(delivery.data);
-      const command = RequestBusCommand.parse(envelope.data);
+      const envelope = unpack(delivery.data);
+      const command = readAs(RequestBusCommand, envelope.data);
       if (lane === null) this.#perform(delivery, envelope, command, () => {});
       else this.#inTurn(lane, command.project, (over) => this.#perform(delivery, envelope, command, over));
     } catch (thrown) {

@@ -12,20 +12,20 @@ export const TRUE_TIME: ClockFault = { skewMs: 0, driftPpm: 0 };
 
 export class NodeClock implements Clock {
   readonly #time: VirtualTime;
-  readonly #fault: ClockFault;
+  readonly fault: ClockFault;
 
   constructor(time: VirtualTime, fault: ClockFault = TRUE_TIME) {
     this.#time = time;
-    this.#fault = fault;
+    this.fault = fault;
   }
 
   now(): TimestampMs {
-    return (EPOCH_MS + this.#fault.skewMs + this.monotonicMs()) as TimestampMs;
+    return (EPOCH_MS + this.fault.skewMs + this.monotonicMs()) as TimestampMs;
   }
 
   monotonicMs(): number {
     const us = this.#time.nowUs;
-    return Math.floor((us + Math.floor((us * this.#fault.driftPpm) / 1_000_000)) / US_PER_MS);
+    return Math.floor((us + Math.floor((us * this.fault.driftPpm) / 1_000_000)) / US_PER_MS);
   }
 
   /** Runs after `delayMs` of this node's time. */
@@ -34,7 +34,7 @@ export class NodeClock implements Clock {
   }
 
   schedule<T extends Task>(delayMs: number, task: T): T {
-    return this.#time.schedule(Math.ceil((delayMs * US_PER_MS * 1_000_000) / (1_000_000 + this.#fault.driftPpm)), task);
+    return this.#time.schedule(Math.ceil((delayMs * US_PER_MS * 1_000_000) / (1_000_000 + this.fault.driftPpm)), task);
   }
 
   cancel(task: Task | null | undefined): void {

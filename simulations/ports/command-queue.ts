@@ -1,10 +1,11 @@
 /** The work queue as one process reaches it: at least once, out of order after a loss, bounded in flight. */
+import type { CommandEnvelope } from '#bus/envelope.ts';
 import { DsecError, toWireError, wireError } from '#bus/errors.ts';
 import { COMMANDS_SUBJECTS } from '#bus/subjects.ts';
-import type { EnqueueOutcome, WaitingCommand } from '#actors/ports/command-queue.ts';
+import type { EnqueueOutcome } from '#actors/ports/command-queue.ts';
 import { filtersOverlap, subjectMatches } from '#adapters/memory/stream.ts';
 import { US_PER_MS } from '../kernel/virtual-time.ts';
-import { CommandStore, filterOf } from './command-store.ts';
+import { CommandStore, filterOf, pack, type Packed, type QueuedCommand } from './command-store.ts';
 import type { Answer, BusServer } from './event-log.ts';
 import { unavailable } from './event-store.ts';
 import { PORT_LIMITS } from './limits.ts';
@@ -16,6 +17,7 @@ export type ConsumeOptions = { readonly name: string; readonly filter: string; r
 /** The server's side: one stream, its consumers by name. */
 export class CommandQueueServer {
   readonly store: CommandStore;
+  readonly lean: boolean;
   readonly server: BusServer;
   readonly #ackWaitMs: number;
   readonly #consumers = new Map<string, QueueConsumer>();
@@ -23,11 +25,12 @@ export class CommandQueueServer {
 
   constructor(server: BusServer, options: { readonly duplicateWindowMs?: number; readonly ackWaitMs?: number; readonly lean?: boolean } = {}) {
     this.server = server;
+    this.lean = options.lean ?? false;
     this.store = new CommandStore(options);
     this.#ackWaitMs = options.ackWaitMs ?? PORT_LIMITS.ackWaitMs;
   }
 
-  add(subject: string, messageId: string, data: Uint8Array): EnqueueOutcome | null {
+  add(subject: string, messageId: string, data: Packed): EnqueueOutcome | null {
     if (!COMMANDS_SUBJECTS.some((filter) => subjectMatches(filter, subject))) return null;
     const stored = this.store.add(this.server.nowMs, subject, messageId, data);
     if (stored.kind === 'refused') return { outcome: 'not_applied', error: stored.error };
@@ -68,7 +71,7 @@ export class SimCommandQueue {
     this.#link = link;
   }
 
-  enqueue(subject: string, messageId: string, data: Uint8Array, done: (outcome: EnqueueOutcome) => void): void {
+  enqueue(subject: string, messageId: string, data: Packed, done: (outcome: EnqueueOutcome) => void): void {
     const { server } = this.#queue;
     let heard = false;
     const answer = (outcome: EnqueueOutcome) => {
@@ -92,11 +95,16 @@ export class SimCommandQueue {
     this.#link.send('enqueue', serve, silence);
   }
 
+  /** A command of the platform's own, in the form in which the queue keeps them. */
+  send(subject: string, envelope: CommandEnvelope, done: (outcome: EnqueueOutcome) => void): void {
+    this.enqueue(subject, envelope.id, pack(envelope, this.#queue.lean), done);
+  }
+
   lastSequence(done: (answer: Answer<number>) => void): void {
     this.#ask('lastSequence', () => this.#queue.store.lastSequence, done);
   }
 
-  waiting(subject: string, afterSequence: number, limit: number, done: (answer: Answer<WaitingCommand[]>) => void): void {
+  waiting(subject: string, afterSequence: number, limit: number, done: (answer: Answer<QueuedCommand[]>) => void): void {
     this.#ask('waiting', () => this.#queue.store.ofSubject(subject, afterSequence, limit), done);
   }
 

@@ -1,11 +1,14 @@
 /** The stream COMMANDS at the server: what waits, by the filter that takes it, each in the order in which it was accepted. */
 import { tooLargeError } from '#adapters/commit-message.ts';
 import { HEADER, headerBytes } from '#adapters/commit-message.ts';
+import { type CommandEnvelope, decodeCommand, encode } from '#bus/envelope.ts';
 import type { WireError } from '#bus/errors.ts';
 import { PORT_LIMITS } from './limits.ts';
-import { MessageIds } from './message-ids.ts';
+import { keyOf, MessageIds } from './message-ids.ts';
 
-export type QueuedCommand = { readonly subject: string; readonly data: Uint8Array; readonly sequence: number };
+/** Bytes; lean: the command as the object that it is. */
+export type Packed = Uint8Array | CommandEnvelope;
+export type QueuedCommand = { readonly subject: string; readonly data: Packed; readonly sequence: number };
 export type StoredCommand =
   | { readonly kind: 'stored' | 'duplicate'; readonly sequence: number }
   | { readonly kind: 'refused'; readonly error: WireError }
@@ -16,13 +19,15 @@ type Waiting = { commands: QueuedCommand[]; head: number; readonly bySequence: M
 
 export class CommandStore {
   readonly #ids: MessageIds<number>;
+  readonly #lean: boolean;
   readonly #maxPayloadBytes: number;
   readonly #waiting = new Map<string, Waiting>();
   #lastSequence = 0;
   #size = 0;
 
   constructor(options: { readonly duplicateWindowMs?: number; readonly maxPayloadBytes?: number; readonly lean?: boolean } = {}) {
-    this.#ids = new MessageIds(options.duplicateWindowMs ?? PORT_LIMITS.duplicateWindowMs, options.lean ?? false);
+    this.#ids = new MessageIds(options.duplicateWindowMs ?? PORT_LIMITS.duplicateWindowMs);
+    this.#lean = options.lean ?? false;
     this.#maxPayloadBytes = options.maxPayloadBytes ?? PORT_LIMITS.maxPayloadBytes;
   }
 
@@ -46,10 +51,11 @@ export class CommandStore {
     return this.#waiting.get(filter)?.bySequence.size ?? 0;
   }
 
-  add(nowMs: number, subject: string, messageId: string, data: Uint8Array): StoredCommand {
-    const bytes = data.byteLength + headerBytes({ [HEADER.messageId]: messageId });
+  add(nowMs: number, subject: string, messageId: string, data: Packed): StoredCommand {
+    const bytes = data instanceof Uint8Array ? data.byteLength + headerBytes({ [HEADER.messageId]: messageId }) : 0;
     if (bytes > this.#maxPayloadBytes) return { kind: 'refused', error: tooLargeError(subject, bytes, this.#maxPayloadBytes) };
-    const known = this.#ids.get(nowMs, messageId);
+    const key = keyOf(messageId, this.#lean);
+    const known = this.#ids.get(nowMs, key);
     if (known !== undefined) return { kind: 'duplicate', sequence: known };
     if (this.#size >= PORT_LIMITS.queuedCommands) return { kind: 'full' };
     this.#lastSequence += 1;
@@ -58,7 +64,7 @@ export class CommandStore {
     const waiting = this.#of(filterOf(subject));
     waiting.commands.push(command);
     waiting.bySequence.set(command.sequence, command);
-    this.#ids.remember(nowMs, messageId, command.sequence);
+    this.#ids.remember(nowMs, key, command.sequence);
     return { kind: 'stored', sequence: command.sequence };
   }
 
@@ -107,3 +113,7 @@ export const filterOf = (subject: string): string => {
   const tokens = subject.split('.');
   return tokens[2] === 'edge' ? [...tokens.slice(0, -1), '*'].join('.') : subject;
 };
+
+export const pack = (envelope: CommandEnvelope, lean: boolean): Packed => (lean ? envelope : encode(envelope.data.type, envelope));
+/** Throws as `decodeCommand` does. */
+export const unpack = (data: Packed): CommandEnvelope => (data instanceof Uint8Array ? decodeCommand(data) : data);

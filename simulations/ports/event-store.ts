@@ -2,7 +2,7 @@
  * The server's side of the event log: what a stream takes, refuses, recognises and forgets. No promise, no delay; time comes in.
  *
  * `exact` keeps bytes and every message, as a server does: what does not survive JSON shows. `lean` keeps the newest commit of
- * each actor as the very object that was appended, so that 380,000 of them fit; it cannot be tailed and measures no sizes. Otherwise
+ * each actor as the very object that was appended, without its events, so that 380,000 of them fit; it cannot be tailed and measures no sizes. Otherwise
  * both answer alike (`event-store.prop.spec.ts`).
  */
 import type { Commit } from '#bus/envelope.ts';
@@ -12,20 +12,24 @@ import { type ActorAddress, commitSubject } from '#bus/subjects.ts';
 import type { AppendOutcome, AppendRequest, StoredCommit } from '#actors/ports/event-log.ts';
 import { commitHeaders, conflictError, type Entry, headerBytes, readEntry, tombstoneHeaders, tombstoneId, tooLargeError } from '#adapters/commit-message.ts';
 import { PORT_LIMITS } from './limits.ts';
-import { MessageIds } from './message-ids.ts';
+import { keyOf, type MessageKey, MessageIds } from './message-ids.ts';
 
 export type Keeping = 'exact' | 'lean';
 /** `body` is null in a tombstone. */
 export type Message = {
   readonly address: ActorAddress;
   readonly sequence: number;
-  readonly messageId: string;
+  /** As the memory of ids keeps it. */
+  readonly key: MessageKey;
   readonly body: Commit | Uint8Array | null;
   readonly expiresAtMs: number;
 };
 type Actor = { readonly address: ActorAddress; last: Message; readonly history: Message[] | null };
 type Known = { readonly actor: Actor; readonly sequence: number };
-export type StoredObserver = (message: Message, commit: Commit | null) => void;
+export type StoredObserver = (message: Message, commit: Commit | null, messageId: string) => void;
+type Actors = Map<string, Actor>;
+type ByHome = Map<string, Actors>;
+type ByKind = Map<string, ByHome>;
 
 export type EventStoreOptions = {
   readonly shards: readonly Shard[];
@@ -38,22 +42,21 @@ class Shelf {
   lastSequence = 0;
   readonly messages: Message[] = [];
   readonly ids: MessageIds<Known>;
-  constructor(windowMs: number, lean: boolean) {
-    this.ids = new MessageIds(windowMs, lean);
+  constructor(windowMs: number) {
+    this.ids = new MessageIds(windowMs);
   }
 }
 
 export class EventStore {
   readonly #o: EventStoreOptions;
   readonly #shelves = new Map<Shard, Shelf>();
-  /** `<shard>.<project>.<kind>.<home>` → id → actor: what one Edge asks for at its start lies together. */
-  readonly #groups = new Map<string, Map<string, Actor>>();
+  /** Shard → project → kind → home → id → actor: what one Edge asks for at its start lies together, and no string is made to find one. */
+  readonly #shards = new Map<string, Map<string, ByKind>>();
   readonly #observers: StoredObserver[] = [];
 
   constructor(options: EventStoreOptions) {
     this.#o = options;
-    for (const shard of options.shards)
-      this.#shelves.set(shard, new Shelf(options.duplicateWindowMs ?? PORT_LIMITS.duplicateWindowMs, options.keeping === 'lean'));
+    for (const shard of options.shards) this.#shelves.set(shard, new Shelf(options.duplicateWindowMs ?? PORT_LIMITS.duplicateWindowMs));
   }
 
   /** Called with each message right after it was stored, in order. `commit` is what was given, before it became bytes. */
@@ -77,7 +80,7 @@ export class EventStore {
 
   /** Stores bytes as they are, with nothing expected: what a foreign or newer program may have written. */
   inject(nowMs: number, address: ActorAddress, data: Uint8Array): void {
-    this.#store(nowMs, address, Uint8Array.from(data), null, '', Number.POSITIVE_INFINITY, false);
+    this.#store(nowMs, address, Uint8Array.from(data), null, '', Number.POSITIVE_INFINITY, false, '');
   }
 
   last(nowMs: number, address: ActorAddress): Entry | null {
@@ -87,17 +90,10 @@ export class EventStore {
 
   lastOfEach(nowMs: number, filter: Partial<ActorAddress> & Pick<ActorAddress, 'shard'>): Entry[] {
     const newest: Message[] = [];
-    for (const [name, group] of this.#groups) {
-      const [shard, project, kind, home] = name.split('.');
-      if (
-        shard !== filter.shard ||
-        (filter.project && project !== filter.project) ||
-        (filter.kind && kind !== filter.kind) ||
-        (filter.home && home !== filter.home)
-      )
-        continue;
-      for (const { last } of group.values()) if (last.expiresAtMs > nowMs && (!filter.id || last.address.id === filter.id)) newest.push(last);
-    }
+    for (const kinds of chosen(this.#shards.get(filter.shard), filter.project))
+      for (const homes of chosen(kinds, filter.kind))
+        for (const actors of chosen(homes, filter.home))
+          for (const { last } of actors.values()) if (last.expiresAtMs > nowMs && (!filter.id || last.address.id === filter.id)) newest.push(last);
     return newest.sort((a, b) => a.sequence - b.sequence).map(entryOf);
   }
 
@@ -130,7 +126,9 @@ export class EventStore {
 
   /** Every actor's newest message, for whoever audits the whole log. */
   *actors(): Generator<Message> {
-    for (const group of this.#groups.values()) for (const { last } of group.values()) yield last;
+    for (const projects of this.#shards.values())
+      for (const kinds of projects.values())
+        for (const homes of kinds.values()) for (const actors of homes.values()) for (const { last } of actors.values()) yield last;
   }
 
   #tooLarge(address: ActorAddress, bytes: number): AppendOutcome | null {
@@ -148,41 +146,48 @@ export class EventStore {
     expiresAtMs: number,
     rollup: boolean,
   ): AppendOutcome {
-    const known = this.#shelf(address.shard).ids.get(nowMs, messageId);
+    const key = keyOf(messageId, this.#o.keeping === 'lean');
+    const known = this.#shelf(address.shard).ids.get(nowMs, key);
     const actor = this.#find(nowMs, address);
     if (!known && (actor?.last.sequence ?? 0) === expectedSequence) {
-      const sequence = this.#store(nowMs, address, body, commit, messageId, expiresAtMs, rollup);
+      const sequence = this.#store(nowMs, address, body, commit, key, expiresAtMs, rollup, messageId);
       return { outcome: 'applied', sequence };
     }
     // What follows the expected sequence tells whether an earlier repetition was stored.
     const follower = actor && followerOf(actor, expectedSequence);
-    if (follower && follower.messageId === messageId) return { outcome: 'applied', sequence: follower.sequence };
+    if (follower && follower.key === key) return { outcome: 'applied', sequence: follower.sequence };
     if (known && actor && known.actor === actor && actor.history === null) return { outcome: 'applied', sequence: known.sequence };
     if (follower || !known) return { outcome: 'not_applied', reason: 'conflict', error: conflictError(commitSubject(address), expectedSequence) };
     return { outcome: 'unknown', error: unavailable(commitSubject(address)) };
   }
 
-  #store(nowMs: number, address: ActorAddress, body: Message['body'], commit: Commit | null, messageId: string, expiresAtMs: number, rollup: boolean): number {
+  #store(
+    nowMs: number,
+    address: ActorAddress,
+    body: Message['body'],
+    commit: Commit | null,
+    key: MessageKey,
+    expiresAtMs: number,
+    rollup: boolean,
+    messageId: string,
+  ): number {
     const shelf = this.#shelf(address.shard);
     shelf.lastSequence += 1;
-    const message: Message = { address, sequence: shelf.lastSequence, messageId, body, expiresAtMs };
+    const message: Message = { address, sequence: shelf.lastSequence, key, body, expiresAtMs };
     const actor = this.#place(address, message, rollup);
     if (this.#o.keeping === 'exact') {
       if (rollup) removeWhere(shelf.messages, (m) => m.address.id === address.id && commitSubject(m.address) === commitSubject(address));
       shelf.messages.push(message);
     }
-    if (messageId) shelf.ids.remember(nowMs, messageId, { actor, sequence: message.sequence });
-    for (const observer of this.#observers) observer(message, commit);
+    if (key !== '') shelf.ids.remember(nowMs, key, { actor, sequence: message.sequence });
+    for (const observer of this.#observers) observer(message, commit, messageId);
+    if (this.#o.keeping === 'lean' && commit) Object.assign(commit, SEEN);
     return message.sequence;
   }
 
   #place(address: ActorAddress, message: Message, rollup: boolean): Actor {
-    const name = groupOf(address);
-    let group = this.#groups.get(name);
-    if (!group) {
-      group = new Map();
-      this.#groups.set(name, group);
-    }
+    const kinds = at(at(this.#shards, address.shard), address.project);
+    const group = at(at(kinds, address.kind), address.home);
     let actor = group.get(address.id);
     if (!actor) {
       actor = { address, last: message, history: this.#o.keeping === 'exact' ? [] : null };
@@ -195,7 +200,7 @@ export class EventStore {
   }
 
   #find(nowMs: number, address: ActorAddress): Actor | undefined {
-    const group = this.#groups.get(groupOf(address));
+    const group = this.#shards.get(address.shard)?.get(address.project)?.get(address.kind)?.get(address.home);
     const actor = group?.get(address.id);
     if (!group || !actor || actor.last.expiresAtMs > nowMs) return actor;
     group.delete(address.id);
@@ -209,7 +214,23 @@ export class EventStore {
   }
 }
 
-const groupOf = ({ shard, project, kind, home }: ActorAddress): string => `${shard}.${project}.${kind}.${home}`;
+/** The map below a key, made when it is the first. */
+const at = <V extends Map<string, unknown>>(above: Map<string, V>, key: string): V => {
+  const below = above.get(key);
+  if (below) return below;
+  const made = new Map() as V;
+  above.set(key, made);
+  return made;
+};
+/** The one below a key, or all of them. */
+const chosen = <V>(above: ReadonlyMap<string, V> | undefined, key: string | undefined): Iterable<V> => {
+  if (!above) return [];
+  if (key === undefined) return above.values();
+  const one = above.get(key);
+  return one === undefined ? [] : [one];
+};
+/** What nobody reads of a newest commit, once those who watch have seen it. */
+const SEEN: Pick<Commit, 'events' | 'causationId'> = { events: [], causationId: undefined };
 
 const followerOf = ({ history, last }: Actor, sequence: number): Message | undefined =>
   history ? history.find((m) => m.sequence > sequence) : last.sequence > sequence ? last : undefined;

@@ -22,14 +22,15 @@ export type Process = {
   readonly bornUs: number;
   frozen: boolean;
   exit: Task | null;
+  /** The newest one only. */
+  watcher: unknown;
+  gone: ((watcher: unknown, why: WireError) => void) | null;
 };
 export type Done<T> = (result: { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: WireError }) => void;
 export interface MachineObserver {
   born(machine: Machine, process: Process): void;
   gone(machine: Machine, process: Process): void;
 }
-
-type Watcher<W> = { readonly who: W; readonly gone: (who: W, why: WireError) => void };
 
 export class Machine {
   readonly name: string;
@@ -42,7 +43,6 @@ export class Machine {
   readonly #processes = new Map<SandboxId, Process>();
   readonly #launching = new Map<SandboxId, Done<{ pid: number }>[]>();
   readonly #tombs = new Set<SandboxId>();
-  readonly #watchers = new Map<SandboxId, Watcher<unknown>>();
   readonly #queue: (() => void)[] = [];
   #inFlight = 0;
   #nextPid = 100;
@@ -116,8 +116,10 @@ export class Machine {
 
   /** Tells when the process is gone; the newest watcher only. Null when it lives; otherwise it is gone already. */
   watch<W>(id: SandboxId, who: W, gone: (who: W, why: WireError) => void): WireError | null {
-    if (!this.#processes.has(id)) return exited(id, 'it is not there');
-    this.#watchers.set(id, { who, gone: gone as Watcher<unknown>['gone'] });
+    const process = this.#processes.get(id);
+    if (!process) return exited(id, 'it is not there');
+    process.watcher = who;
+    process.gone = gone as Process['gone'];
     return null;
   }
 
@@ -129,7 +131,7 @@ export class Machine {
     for (const process of this.#processes.values()) process.frozen = frozen;
   }
   forgetWatchers(): void {
-    this.#watchers.clear();
+    for (const process of this.#processes.values()) process.gone = null;
   }
 
   /** One that is not frozen, when there is one. */
@@ -174,7 +176,7 @@ export class Machine {
   }
 
   #bear(epoch: number, obeyed: number, { id, totalDeadlineAt }: SandboxState): Process {
-    const process: Process = { id, pid: this.#nextPid++, epoch, obeyed, bornUs: this.#time.nowUs, frozen: false, exit: null };
+    const process: Process = { id, pid: this.#nextPid++, epoch, obeyed, bornUs: this.#time.nowUs, frozen: false, exit: null, watcher: null, gone: null };
     this.#processes.set(id, process);
     for (const observer of this.#observers) observer.born(this, process);
     if (this.#random.chance(this.quality.oomPerMille)) {
@@ -193,9 +195,7 @@ export class Machine {
     this.#processes.delete(id);
     this.#time.cancel(process.exit);
     for (const observer of this.#observers) observer.gone(this, process);
-    const watcher = this.#watchers.get(id);
-    this.#watchers.delete(id);
-    if (why) watcher?.gone(watcher.who, why);
+    if (why) process.gone?.(process.watcher, why);
   }
 
   #change(epoch: number, id: SandboxId, takesUs: number, done: Done<null>, change: (process: Process) => void): void {

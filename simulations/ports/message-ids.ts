@@ -2,46 +2,42 @@
 import { hashOf } from '../kernel/random.ts';
 import { PORT_LIMITS } from './limits.ts';
 
-type Key = string | number;
+export type MessageKey = string | number;
+
+/** Lean: 53 bits of hash. */
+export const keyOf = (messageId: string, lean: boolean): MessageKey =>
+  lean ? (hashOf(messageId) % 2_097_152) * 4_294_967_296 + hashOf(messageId, 0x2545f491) : messageId;
 
 export class MessageIds<T> {
   readonly #windowMs: number;
-  readonly #lean: boolean;
-  readonly #known = new Map<Key, T>();
+  readonly #known = new Map<MessageKey, T>();
   /** In order of time, from `#head` on. */
-  #keys: Key[] = [];
+  #keys: MessageKey[] = [];
   #times: number[] = [];
   #head = 0;
 
-  constructor(windowMs: number, lean: boolean) {
+  constructor(windowMs: number) {
     this.#windowMs = windowMs;
-    this.#lean = lean;
   }
 
   get size(): number {
     return this.#known.size;
   }
 
-  get(nowMs: number, messageId: string): T | undefined {
+  get(nowMs: number, key: MessageKey): T | undefined {
     this.#forget(nowMs);
-    return this.#known.get(this.#keyOf(messageId));
+    return this.#known.get(key);
   }
 
-  remember(nowMs: number, messageId: string, what: T): void {
-    const key = this.#keyOf(messageId);
+  remember(nowMs: number, key: MessageKey, what: T): void {
     this.#known.set(key, what);
     this.#keys.push(key);
     this.#times.push(nowMs);
   }
 
-  #keyOf(messageId: string): Key {
-    if (!this.#lean) return messageId;
-    return (hashOf(messageId) % 2_097_152) * 4_294_967_296 + hashOf(messageId, 0x2545f491);
-  }
-
   #forget(nowMs: number): void {
     while (this.#head < this.#keys.length && (this.#times[this.#head] as number) + this.#windowMs <= nowMs) {
-      this.#known.delete(this.#keys[this.#head] as Key);
+      this.#known.delete(this.#keys[this.#head] as MessageKey);
       this.#head += 1;
     }
     if (this.#head < PORT_LIMITS.forgottenIdsPerSweep || this.#head * 2 < this.#keys.length) return;

@@ -3,12 +3,12 @@ import type { Task } from '../kernel/heap.ts';
 import { US_PER_MS } from '../kernel/virtual-time.ts';
 import type { BusServer } from './event-log.ts';
 import type { Link } from './link.ts';
-import type { CommandStore, QueuedCommand } from './command-store.ts';
+import type { CommandStore, Packed, QueuedCommand } from './command-store.ts';
 
 /** A command in the hands of a process. What it says reaches the server over its link, or does not. */
 export type SimDelivery = {
   readonly subject: string;
-  readonly data: Uint8Array;
+  readonly data: Packed;
   readonly sequence: number;
   readonly attempt: number;
   extend(): void;

@@ -34,7 +34,11 @@ export const full = (o: FullOptions): LargeResult => {
     livenessMs: 900_000,
     *jobs(): Generator<Job> {
       for (let given = 0; given < o.sandboxes; given += JOB)
-        yield { atMs: WARM_UP_MS + Math.round((given / PER_SECOND) * 1_000), sandboxes: Math.min(JOB, o.sandboxes - given), useMs: () => 86_000_000 };
+        yield {
+          atMs: WARM_UP_MS + Math.round((given / PER_SECOND) * 1_000),
+          sandboxes: Math.min(JOB, o.sandboxes - given),
+          useMs: () => Number.POSITIVE_INFINITY,
+        };
     },
     during: (run, _, random) => faults(run, random, safetyMs),
     calm: ({ cluster: { ground } }) => {

@@ -44,6 +44,9 @@ export type LargeResult = RunResult & { readonly figures: Figures };
 /** Nodes have registered and beaten, placements have heard them. */
 export const WARM_UP_MS = 5_000;
 
+/** As many as come in the full unit's ramp: an end costs the bus and the nodes as much as a create. */
+const ENDED_PER_SECOND = 5_000;
+
 export const large = (o: LargeOptions): LargeResult => {
   const figures = new Figures();
   const run = new Run({
@@ -81,7 +84,7 @@ export const large = (o: LargeOptions): LargeResult => {
     o.during?.(run, tenants, random.child('during'));
     run.until(o.safetyMs, o.tickMs, look);
     o.calm?.(run);
-    for (const tenant of tenants) tenant.finish();
+    for (const tenant of tenants) tenant.finish(ENDED_PER_SECOND / tenants.length);
     run.untilQuiet(o.safetyMs + o.livenessMs, () => look() || tenants.every(({ left }) => left === 0));
     run.check();
   });

@@ -18,6 +18,7 @@ import { GOOD_LINK } from '../ports/link.ts';
 import { commitOf, entryOf } from '../ports/event-store.ts';
 import { specOf } from '../workload/spec.ts';
 import { type GroupPlan, Tenant } from '../workload/tenant.ts';
+import { Trainer } from '../workload/trainer.ts';
 import { guarded, Run, type RunOptions, type RunResult } from './run.ts';
 import { capacityOf } from './capacity.ts';
 
@@ -42,6 +43,7 @@ export const smoke = (seed: number, options: SmokeOptions = {}): RunResult => {
   const drawn = drawSwarm(random.child('swarm'));
   const swarm = options.swarm?.(drawn) ?? drawn;
   const sizes = random.child('sizes');
+  const hasJobs = random.child('jobs').chance(500);
   const run = new Run({
     seed,
     ...(options.trace ? { trace: options.trace } : {}),
@@ -61,6 +63,7 @@ export const smoke = (seed: number, options: SmokeOptions = {}): RunResult => {
     linkOf: swarm.linkOf,
     machineOf: swarm.machineOf,
     ...quotasOf(random.child('quotas')),
+    jobs: hasJobs ? 2 : 0,
     missingLayer: (layers) => (injector.isOn && layers.chance(swarm.missingLayerPerMille) ? 'sha256:absent' : null),
   });
   options.onRun?.(run);
@@ -70,8 +73,10 @@ export const smoke = (seed: number, options: SmokeOptions = {}): RunResult => {
     cluster.start();
     injector.start();
     const tenants = ['acme', 'beta', 'core'].map((name) => tenantOf(run, name, swarm, random.child(`tenant ${name}`)));
+    const trainers = hasJobs ? tenants.map((tenant) => trainerOf(run, tenant, random.child(`trainer ${tenant.project}`))) : [];
     run.until(SMOKE.safetyMs, SMOKE.safetyMs);
     injector.stop();
+    for (const trainer of trainers) trainer.stop();
     for (const tenant of tenants) tenant.finish();
     run.untilQuiet(SMOKE.safetyMs + SMOKE.livenessMs, () => tenants.every(({ left }) => left === 0) && leasesLeft(run) === 0);
     run.check();
@@ -115,6 +120,24 @@ const tenantOf = (run: Run, name: string, swarm: Swarm, random: Random): Tenant 
       cluster.time.after((atMs + random.between(0, 20_000)) * 1_000, 'misuse', () => tenant.misuse({ ...plan, count: plan.count + 1 }, () => {}));
   }
   return tenant;
+};
+
+/** A job beside what its project does without one. Its owner may vanish in the middle, for a while or for good. */
+const trainerOf = ({ cluster }: Run, tenant: Tenant, random: Random): Trainer => {
+  const plan = {
+    key: `${tenant.project}-job` as ClientKey,
+    lifeMs: random.pick([60_000, 3_600_000, 86_400_000]),
+    leaseMs: random.between(3_000, 20_000),
+    graceMs: random.pick([0, 0, 5_000]),
+    onOwnerLost: random.pick(['keep', 'pause', 'stop'] as const),
+    groups: Array.from({ length: random.between(1, 3) }, (_, n) => planOf(`${tenant.project}-member-${n}`, random.child(`group ${n}`))),
+  };
+  const trainer = new Trainer(cluster, tenant, plan, random.child('lives'));
+  const startMs = random.between(2_000, SMOKE.safetyMs / 2);
+  cluster.time.after(startMs * 1_000, 'job', () => trainer.start());
+  if (random.chance(600)) cluster.time.after((startMs + random.between(0, 40_000)) * 1_000, 'preempted', () => trainer.preempt());
+  if (random.chance(500)) cluster.time.after((startMs + random.between(40_000, 60_000)) * 1_000, 'back', () => trainer.comeBack());
+  return trainer;
 };
 
 const planOf = (key: string, random: Random): GroupPlan => {

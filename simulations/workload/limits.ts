@@ -7,4 +7,8 @@ export const TENANT_LIMITS = {
   endAgainMs: 10_000,
   /** What may have been missed is asked for this often. */
   lookAgainMs: 15_000,
+  /** An owner renews the lease of its job so often within it. */
+  renewalsPerLease: 3,
+  /** Steps of a second in which what is to end gradually is ended. */
+  finishesPerSecond: 10,
 } as const;

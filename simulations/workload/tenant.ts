@@ -5,7 +5,7 @@
 import type { EdgeState } from '#bus/edge/schema.ts';
 import type { Commit } from '#bus/envelope.ts';
 import type { WireError } from '#bus/errors.ts';
-import { chunkIdFor, type ClientKey, type EdgeName, type ProjectName, parseSandboxId, type RequestId, type SandboxId } from '#bus/ids.ts';
+import { chunkIdFor, type ClientKey, type EdgeName, type JobId, type ProjectName, parseSandboxId, type RequestId, type SandboxId } from '#bus/ids.ts';
 import { WIRE_LIMITS } from '#bus/limits.ts';
 import { chunkCount, type GroupMode } from '#bus/request/group.ts';
 import type { RequestState } from '#bus/request/schema.ts';
@@ -15,6 +15,7 @@ import type { SandboxBusCommand } from '#bus/sandbox/commands.ts';
 import type { ActorAddress } from '#bus/subjects.ts';
 import type { Cluster } from '../cluster.ts';
 import type { ApiAnswer, SimApiserver } from '../hosts/apiserver.ts';
+import { SimClient } from '../hosts/client.ts';
 import type { Process } from '../hosts/process.ts';
 import { TENANT_LIMITS } from './limits.ts';
 
@@ -23,15 +24,17 @@ export type GroupPlan = {
   readonly count: number;
   readonly spec: SandboxSpec;
   readonly timeoutMs: number;
-  /** How long each is used once it runs, by index. */
+  /** How long each is used once it runs, by index; infinite: until everything ends. */
   readonly useMs: (index: number) => number;
   /** What is asked of a running one meanwhile, by index. */
   readonly asks: (index: number) => readonly { readonly afterMs: number; readonly command: SandboxBusCommand }[];
   readonly endBy: 'StopSandbox' | 'DeleteSandbox';
   readonly mode?: GroupMode;
+  /** The job that they are members of: what remains of them when everything ends, the job ends. */
+  readonly job?: JobId;
 };
 type ItemState = 'waiting' | 'running' | 'ending' | 'ended' | 'refused';
-type Item = { sandboxId: SandboxId | null; state: ItemState; generation: number };
+type Item = { readonly group: Group; readonly index: number; sandboxId: SandboxId | null; state: ItemState; generation: number };
 type Group = {
   readonly plan: GroupPlan;
   readonly askedAtMs: number;
@@ -55,8 +58,9 @@ export class Tenant {
   readonly #cluster: Cluster;
   readonly #events: TenantEvents;
   readonly #groups = new Map<string, Group>();
-  readonly #bySandbox = new Map<SandboxId, { readonly group: Group; readonly index: number }>();
+  readonly #bySandbox = new Map<SandboxId, Item>();
   readonly #lost = new Map<EdgeName, number>();
+  readonly #client: SimClient;
   #finishing = false;
 
   constructor(cluster: Cluster, process: Process, project: ProjectName, events: TenantEvents = {}, options: TenantOptions = {}) {
@@ -64,6 +68,7 @@ export class Tenant {
     this.process = process;
     this.project = project;
     this.#events = events;
+    this.#client = new SimClient(process, (random) => cluster.someApiserver(random), TENANT_LIMITS.callMs);
     const hear = (news: { address: ActorAddress; commit: Commit }) => this.#hear(news);
     process.bus.subscribe(`out.${project}`, process.link, hear);
     process.bus.subscribe('out.system', process.link, hear);
@@ -79,8 +84,8 @@ export class Tenant {
 
   create(plan: GroupPlan): void {
     if (this.#finishing) return;
-    const items = Array.from({ length: plan.count }, (): Item => ({ sandboxId: null, state: 'waiting', generation: 0 }));
-    const group: Group = { plan, askedAtMs: this.process.clock.monotonicMs(), requestId: null, versions: new Map(), items, left: plan.count };
+    const group: Group = { plan, askedAtMs: this.process.clock.monotonicMs(), requestId: null, versions: new Map(), items: [], left: 0 };
+    for (let index = 0; index < plan.count; index += 1) this.#extend(group, index);
     this.#groups.set(plan.key, group);
     this.#ask(group);
   }
@@ -90,10 +95,23 @@ export class Tenant {
     this.#call((api, answer) => api.create({ ...plan, project: this.project }, answer), done);
   }
 
-  /** Everything is to end now. */
-  finish(): void {
+  /** Everything is to end: at once, or so many in each second, as long as it takes. */
+  finish(perSecond = Number.POSITIVE_INFINITY): void {
     this.#finishing = true;
-    for (const group of this.#groups.values()) for (const [index, item] of group.items.entries()) if (item.state === 'running') this.#end(group, index);
+    const items = this.#running();
+    const next = () => {
+      for (let left = perSecond / TENANT_LIMITS.finishesPerSecond; left > 0; left -= 1) {
+        const { value, done } = items.next();
+        if (done) return;
+        this.#end(value.group, value.index);
+      }
+      this.process.after(1_000 / TENANT_LIMITS.finishesPerSecond, 'tenant goes on ending', next);
+    };
+    next();
+  }
+
+  *#running(): Generator<Item, void> {
+    for (const { items } of this.#groups.values()) for (const item of items) if (item.state === 'running' && !item.group.plan.job) yield item;
   }
 
   /** To every sandbox that runs: what a trainer says to all of a job. */
@@ -138,7 +156,7 @@ export class Tenant {
       if (error) this.#settle(group, item, 'refused', error);
       else if (sandboxId && sandboxId !== item.sandboxId) {
         item.sandboxId = sandboxId;
-        this.#bySandbox.set(sandboxId, { group, index });
+        this.#bySandbox.set(sandboxId, item);
       }
     }
   }
@@ -146,18 +164,18 @@ export class Tenant {
   /** A request under the same key and another body may have been first: then the group is what that one asked for. */
   #extend(group: Group, index: number): void {
     if (group.items[index]) return;
-    group.items.push({ sandboxId: null, state: 'waiting', generation: 0 });
+    group.items.push({ group, index, sandboxId: null, state: 'waiting', generation: 0 });
     group.left += 1;
   }
 
   #heardSandbox({ id, status, generation, failure }: SandboxState): void {
-    const known = this.#bySandbox.get(id);
-    const item = known?.group.items[known.index];
-    if (!known || !item || item.sandboxId !== id) return;
+    const item = this.#bySandbox.get(id);
+    if (!item || item.sandboxId !== id) return;
+    const { group, index } = item;
     item.generation = generation;
-    if (status === 'stopped' || status === 'failed') this.#settle(known.group, item, 'ended', failure);
-    else if (status === 'running' && item.state === 'waiting') this.#use(known.group, known.index, item);
-    this.#checkLoss(known.group, item);
+    if (status === 'stopped' || status === 'failed') this.#settle(group, item, 'ended', failure);
+    else if (status === 'running' && item.state === 'waiting') this.#use(group, index, item);
+    this.#checkLoss(group, item);
   }
 
   #heardEdge({ name, lostGeneration }: EdgeState): void {
@@ -176,11 +194,12 @@ export class Tenant {
   #use(group: Group, index: number, item: Item): void {
     item.state = 'running';
     this.#events.running?.(this.process.clock.monotonicMs() - group.askedAtMs);
-    if (this.#finishing) return this.#end(group, index);
+    if (this.#finishing && !group.plan.job) return this.#end(group, index);
     const id = item.sandboxId as SandboxId;
     for (const [n, { afterMs, command }] of group.plan.asks(index).entries())
       this.process.after(afterMs, 'tenant asks', () => this.#lifecycle(id, command, `ask-${n}`, () => {}));
-    this.process.after(group.plan.useMs(index), 'tenant ends', () => this.#end(group, index));
+    const useMs = group.plan.useMs(index);
+    if (useMs !== Number.POSITIVE_INFINITY) this.process.after(useMs, 'tenant ends', () => this.#end(group, index));
   }
 
   /** Asked again until it is known to have ended: the answer may be lost, the Edge may be away. */
@@ -240,21 +259,8 @@ export class Tenant {
     this.#call<unknown>((api, answer) => api.lifecycle({ project: this.project, id, command, key }, answer), done);
   }
 
-  /** One request to whichever apiserver takes it; null when nothing came back in time. */
   #call<T>(ask: (api: SimApiserver, answer: (answer: ApiAnswer<T>) => void) => void, done: (answer: ApiAnswer<T> | null) => void): void {
-    const { link } = this.process;
-    const api = this.#cluster.someApiserver(this.process.random);
-    let open = true;
-    const hear = (answer: ApiAnswer<T> | null) => {
-      if (!open) return;
-      open = false;
-      this.process.clock.cancel(timer);
-      done(answer);
-    };
-    const timer = this.process.after(TENANT_LIMITS.callMs, 'call timed out', () => hear(null));
-    link.send('call', () => {
-      if (api?.process.alive) ask(api, (answer) => api.process.link.send('answer', () => link.receive('answer', () => hear(answer))));
-    });
+    this.#client.call(ask, done);
   }
 }
 

@@ -6,7 +6,8 @@ import { payerKey } from '#bus/project/quota.ts';
 import type { SandboxEvent } from '#bus/sandbox/events.ts';
 import type { SandboxState } from '#bus/sandbox/state.ts';
 import { Admission } from '#actors/edge/admission.ts';
-import type { ActorDefinition, Effect } from '#actors/kernel/definition.ts';
+import { jobDefinition } from '#actors/job/job.definition.ts';
+import { accept, type ActorDefinition, type Effect } from '#actors/kernel/definition.ts';
 import { ActorHost, type HostInput, type HostOutput } from '#actors/kernel/host.ts';
 import { requestDefinition } from '#actors/request/request.definition.ts';
 import { sandboxDefinition } from '#actors/sandbox/sandbox.definition.ts';
@@ -131,6 +132,23 @@ const jumps: Partial<Parts> = {
   },
 };
 
+/** Whatever a job's policy is, its members go on when the owner is lost. */
+const withoutPolicy: Parts['job'] = {
+  ...jobDefinition,
+  decide: (state, command, context) =>
+    jobDefinition.decide(state && command.type === 'JobDeadlinePassed' ? { ...state, spec: { ...state.spec, onOwnerLost: 'keep' } } : state, command, context),
+};
+
+/** Takes a job's end for its members'. */
+const endsAlone: Parts['job'] = {
+  ...jobDefinition,
+  decide: (state, command, context) => {
+    const decision = jobDefinition.decide(state, command, context);
+    if (decision.kind !== 'accept' || !decision.events.some(({ type }) => type === 'JobEnding')) return decision;
+    return accept(...decision.events, { type: 'JobEnded', at: context.at, counts: { reached: 0, failed: 0, left: 0 } });
+  },
+};
+
 /** An IAM that forgets what runs: it counts only what is lent just now. */
 class Forgetful extends UsageFold {
   override usageOf(...asked: Parameters<UsageFold['usageOf']>): ReturnType<UsageFold['usageOf']> {
@@ -161,6 +179,8 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   { name: 'a placement that asks for no room', invariant: 'INV-IAM', parts: () => ({ asksForRoom: false }) },
   { name: 'quota lent on a reading of the log that forgets', invariant: 'INV-QUOTA', parts: () => ({ usage: () => new Forgetful() }) },
   { name: 'a lease spent twice', invariant: 'INV-SPEND', parts: () => ({ book: () => new Spendthrift() }) },
+  { name: 'an owner lost without its policy', invariant: 'INV-LEASE', parts: () => ({ job: withoutPolicy }) },
+  { name: 'a job that ends without its members', invariant: 'INV-ORPHAN', parts: () => ({ job: endsAlone }) },
   { name: 'a choice that is never forwarded', invariant: 'INV-LIVE', parts: () => neverForwards },
   { name: 'a reservation that is never given back', invariant: 'INV-ZERO', parts: () => ({ admission: (capacity) => new Leaky(capacity) }) },
   { name: 'a state that skips its way', invariant: 'AUDITOR', parts: () => jumps },

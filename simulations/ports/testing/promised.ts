@@ -16,6 +16,7 @@ import type { SimHandler } from '../queue-consumer.ts';
 import type { EventStore } from '../event-store.ts';
 import { PORT_LIMITS } from '../limits.ts';
 import { Link } from '../link.ts';
+import type { QueuedCommand } from '../command-store.ts';
 import { SimTail } from '../tail.ts';
 
 const PACE_MS = 5;
@@ -96,7 +97,8 @@ export class PromisedEventLog implements EventLog {
 
 export const promisedQueue = (driven: DrivenTime, queue: SimCommandQueue): CommandQueue => ({
   enqueue: (subject, messageId, data) => driven.call((done) => queue.enqueue(subject, messageId, data, done)),
-  waiting: async (subject, after, limit) => unwrap(await driven.call<Answer<WaitingCommand[]>>((done) => queue.waiting(subject, after, limit, done))),
+  waiting: async (subject, after, limit) =>
+    unwrap(await driven.call<Answer<QueuedCommand[]>>((done) => queue.waiting(subject, after, limit, done))) as WaitingCommand[],
   lastSequence: async () => unwrap(await driven.call<Answer<number>>((done) => queue.lastSequence(done))),
   consume: async (options, handler): Promise<CommandConsumer> => {
     const running = new Set<Promise<void>>();
@@ -104,7 +106,7 @@ export const promisedQueue = (driven: DrivenTime, queue: SimCommandQueue): Comma
       const { subject, data, sequence, attempt } = simulated;
       const delivery: Delivery = {
         subject,
-        data,
+        data: data as Uint8Array,
         sequence,
         attempt,
         extend: () => simulated.extend(),
