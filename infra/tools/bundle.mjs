@@ -66,6 +66,8 @@ export const bundle = async (name, source) => {
     target: 'node20',
     format: 'esm',
     sourcemap: 'linked',
+    // A stack trace names lines; with their text in it the map of each process would be four times as large.
+    sourcesContent: false,
     external: NATIVE_MODULES,
     banner: { js: REQUIRE_BANNER },
     metafile: true,

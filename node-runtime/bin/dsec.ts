@@ -1,4 +1,5 @@
 /** The one program: server commands, node commands and the SDK's client commands under one name. */
+import './before-libraries.ts';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { Command, CommanderError } from 'commander';
 import { ERRORS } from '#bus/errors.ts';
@@ -17,6 +18,8 @@ import { registerRoleCommands } from '../roles/up/role-commands.ts';
 import { registerServerCommands } from '../roles/up/command.ts';
 import { PLATFORM_VERSION } from '../version.ts';
 import { ownArguments } from './arguments.ts';
+
+Error.stackTraceLimit = 10;
 
 /** Commands that work on this node's files without a running platform: --data-dir, DSEC_DATA_DIR and DSEC_LAYERS_DIR say where. */
 let flags: { readonly dataDir?: string } = {};
