@@ -12,6 +12,7 @@ import { RequestState } from '#bus/request/schema.ts';
 import { SandboxState } from '#bus/sandbox/state.ts';
 import { requestAddress, sandboxAddress } from '#bus/subjects.ts';
 import type { DurationMs } from '#bus/units.ts';
+import { safeParse } from '#bus/proof.ts';
 import { SDK_LIMITS } from '../limits.ts';
 import type { Order } from '../run-options.ts';
 import type { Session } from '../session.ts';
@@ -174,12 +175,12 @@ class CreateWaiter {
   }
 
   #onRequest(commit: Commit): void {
-    const state = RequestState.safeParse(commit.state);
+    const state = safeParse(RequestState, commit.state);
     if (state.success) this.#applyRequest(commit.version, state.data);
   }
 
   #onSandbox(id: SandboxId, commit: Commit, message: { sequence(): number | undefined }): void {
-    const state = SandboxState.safeParse(commit.state);
+    const state = safeParse(SandboxState, commit.state);
     if (!state.success || state.data.id !== id) return;
     if (this.#applySandbox(commit.version, state.data)) this.#session.saw(parseSandboxId(id).shard, message.sequence());
   }

@@ -11,6 +11,7 @@ import type { GroupMode } from '#bus/request/group.ts';
 import { RequestState } from '#bus/request/schema.ts';
 import { requestAddress } from '#bus/subjects.ts';
 import type { DurationMs } from '#bus/units.ts';
+import { safeParse } from '#bus/proof.ts';
 import { forEachLimited } from '../concurrency.ts';
 import { SDK_LIMITS } from '../limits.ts';
 import type { Order } from '../run-options.ts';
@@ -115,7 +116,7 @@ class GroupWaiter {
   }
 
   #onState(commit: Pick<Commit, 'version' | 'state'>, apply: (version: number, state: RequestState) => readonly GroupAssemblyItem[]): void {
-    const state = RequestState.safeParse(commit.state);
+    const state = safeParse(RequestState, commit.state);
     if (!state.success) return;
     for (const item of apply(commit.version, state.data)) this.#options.onSettled(item);
     if (this.assembly.conflict || this.assembly.done) this.#finish('done');

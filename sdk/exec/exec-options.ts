@@ -5,6 +5,7 @@ import { ClientKey } from '#bus/ids.ts';
 import { EXEC_LIMITS, WIRE_LIMITS } from '#bus/limits.ts';
 import { OnFull, OPS, type OpRequest, TerminalSize } from '#bus/op/schema.ts';
 import { Env, GuestPath, InitUser } from '#bus/sandbox/spec.ts';
+import { safeParse } from '#bus/proof.ts';
 import { randomKey } from '../transport/clock.ts';
 import { toBytes } from './text.ts';
 
@@ -75,7 +76,7 @@ const orderOf = (program: Program, options: z.output<typeof StartSchema>): Comma
   const mode = stdin === undefined ? 'none' : inline ? 'bytes' : 'open';
   const run = 'argv' in program ? { argv: [...program.argv] } : { shell: program.shell };
   const wire = { ...run, ...rest, key, stdin: mode } as Omit<OpRequest<'exec'>, 'v' | 'waitMs'>;
-  const checked = OPS.exec.request.safeParse({ v: 1, ...wire });
+  const checked = safeParse(OPS.exec.request, { v: 1, ...wire });
   if (!checked.success) throw invalid('INVALID_ARGUMENT', 'command', checked.error);
   return { key, wire, body: inline ? input : undefined, feed: inline ? undefined : input, signal };
 };

@@ -10,6 +10,7 @@ import { readdir, readFile, rm } from 'node:fs/promises';
 import { type ImageNames, ImageRecord } from '#actors/ports/layer-store.ts';
 import { DsecError } from '#bus/errors.ts';
 import type { ImageName } from '#bus/ids.ts';
+import { safeParse } from '#bus/proof.ts';
 import { blobNotFound, hasBlob } from './blobs.ts';
 import { isAbsent, layerStoreError } from './fs-errors.ts';
 import { POSIX_LAYER_LIMITS } from './limits.ts';
@@ -127,7 +128,7 @@ const parseRecord = (path: string, name: ImageName, text: string): ImageRecord =
   } catch (cause) {
     throw damaged(path, cause);
   }
-  const parsed = ImageRecord.safeParse(raw);
+  const parsed = safeParse(ImageRecord, raw);
   if (!parsed.success) throw damaged(path, parsed.error);
   if (parsed.data.name !== name) throw damaged(path, new Error(`it holds the record of ${parsed.data.name}`));
   return parsed.data;
