@@ -1,7 +1,7 @@
 /** The SDK's public surface. Everything else in this folder may change between releases. */
 export { type ConnectOptions, DsecClient, type ListOptions, type RecoverOptions, connect } from './client.ts';
 export { type Context, type Credentials, DEFAULT_CONTEXT_FILE } from './context.ts';
-export { type JobOptions, Jobs } from './trainer/jobs.ts';
+export { type JobMember, type JobOptions, type JobWait, Jobs, type MembersByStatus } from './trainer/jobs.ts';
 export type { RolloutOrder } from './trainer/start-rollouts.ts';
 export { type AttachOptions, type RolloutResult, Trainer, type Turn } from './trainer/trainer.ts';
 export type { TrajectoryRecord } from './trainer/trajectory.ts';

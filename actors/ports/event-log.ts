@@ -45,6 +45,8 @@ export interface EventLog {
   last(address: ActorAddress): Promise<StoredCommit | null>;
   /** Newest commit of every actor that matches, in stream order; forgotten ones are left out. */
   lastOfEach(filter: Partial<ActorAddress> & Pick<ActorAddress, 'shard'>): Promise<StoredCommit[]>;
+  /** Who matches, in no order; forgotten ones may be among them. Costs no reading of commits. */
+  addressesOf(filter: Partial<ActorAddress> & Pick<ActorAddress, 'shard'>): Promise<ActorAddress[]>;
   /** Commits of one actor, oldest first, with version > `afterVersion`, at most `limit`. */
   history(address: ActorAddress, afterVersion: number, limit: number): Promise<StoredCommit[]>;
   /**

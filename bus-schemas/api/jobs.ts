@@ -33,6 +33,8 @@ export const RolloutSummary = RolloutState.pick({
   group: z.string(),
   /** The turn that waits for an answer, if one does. */
   openTurn: z.number().int().nonnegative().nullable(),
+  /** What it asks, where the list was asked for that. */
+  openRequest: z.object({ value: z.unknown() }).optional(),
 });
 export type RolloutSummary = z.infer<typeof RolloutSummary>;
 
@@ -76,12 +78,13 @@ export const JOB_API = {
     response: z.object({ ids: z.array(RolloutId) }),
   },
   getRollout: { request: rollout, response: RolloutView },
-  /** A job's rollouts in id order; `asking`: only those with an open turn. */
+  /** A job's rollouts in id order; with `requests`, what their open turns ask. A page may end before `limit`. */
   listRollouts: {
     request: z.strictObject({
       v,
       jobId: JobId,
       statuses: z.array(RolloutStatus).default([]),
+      requests: z.boolean().optional(),
       after: z.string().optional(),
       limit: z.number().int().min(1).max(API_LIMITS.rolloutsPerPage).default(500),
     }),

@@ -20,6 +20,7 @@ export const observeEventLog = (inner: EventLog, i: Instruments, role: string, r
   },
   last: (address) => inner.last(address),
   lastOfEach: (filter) => inner.lastOfEach(filter),
+  addressesOf: (filter) => inner.addressesOf(filter),
   history: (address, afterVersion, limit) => inner.history(address, afterVersion, limit),
   tail: async (shard, fromSequence, handler, onForgotten) => {
     const { moved, end } = reading.begin(shard, fromSequence);

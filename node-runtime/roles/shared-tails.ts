@@ -24,6 +24,7 @@ export class SharedTails {
       append: (request) => log.append(request),
       last: (address) => log.last(address),
       lastOfEach: (filter) => log.lastOfEach(filter),
+      addressesOf: (filter) => log.addressesOf(filter),
       history: (address, afterVersion, limit) => log.history(address, afterVersion, limit),
       bounds: (shard) => log.bounds(shard),
       forget: (address, expectedSequence, ttlMs) => log.forget(address, expectedSequence, ttlMs),

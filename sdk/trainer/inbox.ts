@@ -23,6 +23,8 @@ export class TurnInbox {
   /** True when there is something new to take. */
   opened({ id, version, turn, request }: OpenTurnNews): boolean {
     if (!this.#isNews(id, version) || (this.#given.get(id) ?? -1) >= turn) return false;
+    const known = this.#waiting.get(id);
+    if (known?.turn === turn && (known.request || !request)) return false;
     this.#drop(id);
     const isHeld = request !== undefined && this.#requestsHeld < TRAINER_LIMITS.requestsHeld;
     if (isHeld) this.#requestsHeld += 1;

@@ -12,12 +12,21 @@ describe('open turns', () => {
     expect(inbox.opened({ id: A, version: 3, turn: 0, request: { value: 'a' } })).toBe(true);
     inbox.opened({ id: B, version: 3, turn: 0 });
     inbox.opened({ id: A, version: 3, turn: 0 });
-    expect(inbox.takeTurn()).toMatchObject({ id: B, turn: 0 });
     expect(inbox.takeTurn()).toMatchObject({ id: A, turn: 0 });
+    expect(inbox.takeTurn()).toMatchObject({ id: B, turn: 0 });
     expect(inbox.opened({ id: A, version: 3, turn: 0 })).toBe(false);
     expect(inbox.takeTurn()).toBeUndefined();
     expect(inbox.opened({ id: A, version: 6, turn: 1 })).toBe(true);
     expect(inbox.takeTurn()).toMatchObject({ id: A, turn: 1 });
+  });
+
+  test('keep what they ask when a list names them again without it, and take it when it comes later', () => {
+    const inbox = new TurnInbox();
+    inbox.opened({ id: A, version: 3, turn: 0, request: { value: 'a' } });
+    expect(inbox.opened({ id: A, version: 3, turn: 0 })).toBe(false);
+    inbox.opened({ id: B, version: 3, turn: 0 });
+    expect(inbox.opened({ id: B, version: 3, turn: 0, request: { value: 'b' } })).toBe(true);
+    expect([inbox.takeTurn()?.request, inbox.takeTurn()?.request]).toEqual([{ value: 'a' }, { value: 'b' }]);
   });
 
   test('go when the rollout goes on, and old news does not bring them back', () => {

@@ -6,6 +6,8 @@ import { DsecError } from '#bus/errors.ts';
 import { type ClientKey, JobId, RolloutId } from '#bus/ids.ts';
 import type { JobSpec, JobStatus, MemberCounts } from '#bus/job/schema.ts';
 import type { RolloutStatus } from '#bus/rollout/schema.ts';
+import { PLATFORM_LABELS } from '#bus/sandbox/spec.ts';
+import { ENDED_STATUSES, SANDBOX_STATUSES, type SandboxState, type SandboxStatus } from '#bus/sandbox/state.ts';
 import type { DurationMs } from '#bus/units.ts';
 import type { Session } from '../session.ts';
 import { TRAINER_LIMITS } from './limits.ts';
@@ -18,7 +20,13 @@ export type JobWait = {
   readonly wait?: boolean | undefined;
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
+  /** Told every few seconds how many living members are in which status, until the goal is reached. */
+  readonly onProgress?: ((members: MembersByStatus) => void) | undefined;
 };
+export type MembersByStatus = Readonly<Partial<Record<SandboxStatus, number>>>;
+/** One member of a job, and what became of it. */
+export type JobMember = Pick<SandboxState, 'id' | 'status' | 'edge' | 'failure'> & { readonly rollout: string | null; readonly role: string | null };
+const LIVING = SANDBOX_STATUSES.filter((status) => !ENDED_STATUSES.has(status));
 type Goal = { readonly verb: 'pauseJob' | 'resumeJob' | 'stopJob'; readonly reached: JobStatus };
 
 export class Jobs {
@@ -49,6 +57,22 @@ export class Jobs {
   /** Starts rollouts, each once per key; those that exist already are left as they are. JOB_ENDED in a job that has ended. */
   startRollouts(id: string, rollouts: readonly RolloutOrder[]): Promise<RolloutId[]> {
     return startRollouts(this.#session, jobIdOf(id), rollouts);
+  }
+
+  /** The job's sandboxes, ended ones too: what became of each. */
+  async *members(id: string, statuses: readonly SandboxStatus[] = []): AsyncGenerator<JobMember> {
+    const job = jobIdOf(id);
+    await this.get(job); // one that does not exist has no members, and says so
+    const request = { labels: { [PLATFORM_LABELS.job]: job }, statuses: [...statuses], limit: TRAINER_LIMITS.membersPage, atLeast: this.#session.seen };
+    for (let after: string | null | undefined; after !== null; ) {
+      const page = await this.#session.api.call('list', after === undefined ? request : { ...request, after });
+      for (const { state } of page.sandboxes) {
+        const { id: member, status, edge, failure, spec } = state;
+        const { [PLATFORM_LABELS.rollout]: rollout = null, [PLATFORM_LABELS.role]: role = null } = spec.labels;
+        yield { id: member, status, edge, failure, rollout, role };
+      }
+      after = page.next;
+    }
   }
 
   /** Freezes every member and gives its memory back; what became of them. Repeatable. */
@@ -95,15 +119,26 @@ export class Jobs {
     for await (const rollout of this.rollouts(id)) for await (const record of this.trajectory(rollout.id)) yield { rolloutId: rollout.id, ...record };
   }
 
-  async #reach(id: string, { verb, reached }: Goal, { wait = true, timeoutMs, signal }: JobWait): Promise<MemberCounts | null> {
+  async #byStatus(id: string): Promise<MembersByStatus> {
+    const counts: Partial<Record<SandboxStatus, number>> = {};
+    for await (const { status } of this.members(id, LIVING)) counts[status] = (counts[status] ?? 0) + 1;
+    return counts;
+  }
+
+  async #reach(id: string, { verb, reached }: Goal, { wait = true, timeoutMs, signal, onProgress }: JobWait): Promise<MemberCounts | null> {
     const { job } = await this.#session.api.call(verb, { id: jobIdOf(id) }, { signal });
     const goalVersion = job.state.goalVersion;
     const giveUpAt = this.#session.clock.now() + (timeoutMs ?? TRAINER_LIMITS.goalTimeoutMs);
+    let toldAt = this.#session.clock.now();
     for (let now = job; wait; now = await this.get(id)) {
       const { status } = now.state;
       if (status === reached || now.state.goalVersion > goalVersion) return now.state.counts;
       if (this.#session.clock.now() >= giveUpAt)
         throw DsecError.of('DEADLINE_EXCEEDED', `job ${id} is still ${status}; the command is recorded and goes on, look again with dsec job show ${id}`);
+      if (onProgress && this.#session.clock.now() >= toldAt + TRAINER_LIMITS.progressMs) {
+        onProgress(await this.#byStatus(id));
+        toldAt = this.#session.clock.now();
+      }
       await this.#session.clock.sleep(TRAINER_LIMITS.goalLookMs, signal);
     }
     return null;

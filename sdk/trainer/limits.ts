@@ -13,4 +13,7 @@ export const TRAINER_LIMITS = {
   /** For moving every member of a large job. */
   goalTimeoutMs: 600_000,
   goalLookMs: 150,
+  membersPage: 500,
+  /** Between two tellings of how far the members are: each is a list of all of them. */
+  progressMs: 2_000,
 } as const;

@@ -85,7 +85,7 @@ export class Trainer {
     const request = { id: jobId as JobId, holder, takeover: options.takeover ?? false, resume: options.resume ?? true };
     const { job } = await session.api.call('claimJob', request);
     const trainer = new Trainer(session, job, holder);
-    await trainer.#catchUp();
+    await trainer.#catchUp(true);
     return trainer;
   }
 
@@ -108,9 +108,9 @@ export class Trainer {
         (message) => this.#hear(message),
         (failure) => this.#fail(translate(failure, { what: 'following rollouts', unavailable: 'API_UNAVAILABLE' })),
       ),
-      session.bus.onReconnect(() => void this.#catchUpQuietly()),
+      session.bus.onReconnect(() => void this.#catchUpQuietly(true)),
     ];
-    this.#timer = setInterval(() => void this.#catchUpQuietly(), TRAINER_LIMITS.catchUpEveryMs);
+    this.#timer = setInterval(() => void this.#catchUpQuietly(false), TRAINER_LIMITS.catchUpEveryMs);
   }
 
   get jobId(): JobId {
@@ -225,11 +225,12 @@ export class Trainer {
     this.#note({ id, version, status, key, group: spec.group, openTurn: open?.turn ?? null }, { value: open?.request });
   }
 
-  async #catchUp(): Promise<void> {
+  /** `requests`: with what open turns ask, so that they need not be fetched one by one; not when hardly any will be news. */
+  async #catchUp(requests: boolean): Promise<void> {
     for (let after: string | null | undefined; after !== null; ) {
-      const request = { jobId: this.jobId, limit: TRAINER_LIMITS.rolloutsPage };
+      const request = { jobId: this.jobId, limit: TRAINER_LIMITS.rolloutsPage, requests };
       const page = await this.#session.api.call('listRollouts', after === undefined ? request : { ...request, after });
-      for (const summary of page.rollouts) this.#note(summary);
+      for (const summary of page.rollouts) this.#note(summary, summary.openRequest);
       after = page.next;
     }
   }
@@ -248,9 +249,9 @@ export class Trainer {
   }
 
   /** A list that fails is asked for again; what it would have shown is not lost. */
-  async #catchUpQuietly(): Promise<void> {
+  async #catchUpQuietly(requests: boolean): Promise<void> {
     try {
-      await this.#catchUp();
+      await this.#catchUp(requests);
     } catch (thrown) {
       if (thrown instanceof DsecError && thrown.retry !== 'never') return;
       this.#fail(thrown instanceof DsecError ? thrown : DsecError.of('INTERNAL', String(thrown)));

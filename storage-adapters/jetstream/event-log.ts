@@ -8,7 +8,7 @@
 import type { AppendOutcome, AppendRequest, EventLog, ForgottenHandler, StoredCommit, Tail, TailHandler } from '#actors/ports/event-log.ts';
 import { DsecError, toWireError } from '#bus/errors.ts';
 import type { Shard } from '#bus/ids.ts';
-import { type ActorAddress, commitFilter, commitSubject, eventsStream } from '#bus/subjects.ts';
+import { type ActorAddress, commitFilter, commitSubject, eventsStream, parseCommitSubject } from '#bus/subjects.ts';
 import {
   commitHeaders,
   conflictError,
@@ -65,6 +65,11 @@ export class JetStreamEventLog implements EventLog {
     });
     if (this.#readFrom === 'leader') await this.#addWhatTheReplicaLacked(filter.shard, subjects, newest);
     return [...newest.values()].filter((stored) => stored !== null).sort((a, b) => a.sequence - b.sequence);
+  }
+
+  async addressesOf(filter: Partial<ActorAddress> & Pick<ActorAddress, 'shard'>): Promise<ActorAddress[]> {
+    const subjects = await this.#context.api.subjectsOf(eventsStream(filter.shard), commitFilter(filter));
+    return subjects.flatMap((subject) => parseCommitSubject(subject) ?? []);
   }
 
   async history(address: ActorAddress, afterVersion: number, limit: number): Promise<StoredCommit[]> {

@@ -5,7 +5,7 @@
 import type { AppendOutcome, AppendRequest, EventLog, ForgottenHandler, StoredCommit, Tail, TailHandler } from '#actors/ports/event-log.ts';
 import { DsecError, type WireError, wireError } from '#bus/errors.ts';
 import type { Shard } from '#bus/ids.ts';
-import { type ActorAddress, commitFilter, commitSubject, eventsStream, outSubject } from '#bus/subjects.ts';
+import { type ActorAddress, commitFilter, commitSubject, eventsStream, outSubject, parseCommitSubject } from '#bus/subjects.ts';
 import {
   commitHeaders,
   conflictError,
@@ -91,6 +91,12 @@ export class MemoryEventLog implements EventLog {
       this.#options.unreadable?.(entry.unreadable);
     }
     return entries.flatMap((entry) => (entry.kind === 'commit' ? [entry.stored] : []));
+  }
+
+  async addressesOf(filter: Partial<ActorAddress> & Pick<ActorAddress, 'shard'>): Promise<ActorAddress[]> {
+    const subjects = commitFilter(filter);
+    const found = this.#read(filter.shard).lastOfEach(this.#now(), (subject) => subjectMatches(subjects, subject));
+    return found.flatMap(({ subject }) => parseCommitSubject(subject) ?? []);
   }
 
   async history(address: ActorAddress, afterVersion: number, limit: number): Promise<StoredCommit[]> {

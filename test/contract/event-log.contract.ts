@@ -204,6 +204,11 @@ export const eventLogContract = (name: string, factory: EventLogFactory): void =
         expect((await log.lastOfEach({ shard: harness.shard, ...edgeB })).map(({ address }) => address.id)).toEqual(['sb-far']);
         expect(await log.lastOfEach({ shard: harness.shard, project: 'nobody' as ProjectName })).toEqual([]);
         expect(await log.lastOfEach({ shard: harness.shard })).toHaveLength(3_002);
+        expect(await log.addressesOf({ shard: harness.shard, ...edgeB })).toEqual([at('sb-far', edgeB)]);
+        expect(await log.addressesOf({ shard: harness.shard, project: 'nobody' as ProjectName })).toEqual([]);
+        const named = new Set((await log.addressesOf({ shard: harness.shard })).map(({ id }) => id));
+        named.delete('sb-gone'); // who was forgotten may be named
+        expect(named.size).toBe(3_002);
       });
 
       test('history answers in pages by version', async () => {

@@ -8,7 +8,7 @@ import { rolloutAddress } from '#bus/subjects.ts';
 import { connect } from '#sdk/mod.ts';
 import { projectRoot } from '#runtime/project-root.ts';
 import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
-import { runBench } from './harness.ts';
+import { runBench, timed } from './harness.ts';
 import { lengthen } from './lengthen.ts';
 import { TrainerChild } from '#infra/demo/training/trainer-child.ts';
 
@@ -19,6 +19,7 @@ const LONG_TURNS = 500;
 const COMMITS_PER_TURN = 3;
 /** Longer than any run: no turn is answered. */
 const THINK_MS = 3_600_000;
+const STOP_MS = 900_000;
 
 /** Asks one turn and waits for ever. */
 const WORKER = `read -r start; echo '{"type":"turn","request":{"n":0}}'; read -r answer`;
@@ -81,7 +82,8 @@ await runBench('preempt', { seconds10Turns: '≤ 2', seconds500Turns: '≤ 2, as
     };
     const short = await again(SHORT_TURNS);
     const long = await again(LONG_TURNS - SHORT_TURNS);
-    await dsec.jobs.stop(job.id);
+    const stopping = await timed(() => dsec.jobs.stop(job.id, { timeoutMs: STOP_MS }));
+    say(`${ROLLOUTS} rollouts ended in ${(stopping.ms / 1_000).toFixed(1)} s: ${JSON.stringify(stopping.value)}`);
     return {
       seconds10Turns: short.allSeconds,
       seconds500Turns: long.allSeconds,

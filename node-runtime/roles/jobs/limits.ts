@@ -7,6 +7,8 @@ export const JOBS_LIMITS = {
   presenceListenMs: 1_100,
   /** Commits lost by a subscriber are looked for this often. */
   catchUpEveryMs: 15_000,
+  /** Actors whose newest commits are read one by one; more than these are read in one go. */
+  readsInFlight: 256,
   /** Commits of one read of an episode's history. */
   historyPage: 200,
   /** Bytes of one answer with commits: below the payload limit with its frame. */

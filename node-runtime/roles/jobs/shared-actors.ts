@@ -7,7 +7,7 @@
 import type { NatsConnection } from '@nats-io/transport-node';
 import { decodeCommit } from '#bus/envelope.ts';
 import { toWireError } from '#bus/errors.ts';
-import type { Shard } from '#bus/ids.ts';
+import type { ProjectName, Shard } from '#bus/ids.ts';
 import { type ActorAddress, commitSubject, outFilter, parseCommitSubject } from '#bus/subjects.ts';
 import type { Effect } from '#actors/kernel/definition.ts';
 import type { CommandMeta, CommandResult } from '#actors/kernel/host.ts';
@@ -17,6 +17,7 @@ import { ActorDriver, type DriverOptions } from '../driver/driver.ts';
 import { JOBS_LIMITS } from './limits.ts';
 import type { Presence } from './presence.ts';
 
+type Newest<S> = { readonly state: S; readonly stored: StoredCommit };
 type Kind = ActorAddress['kind'];
 type Options<S extends object, C extends { readonly type: string }, E extends { readonly type: string }, F extends Effect> = {
   readonly connection: NatsConnection;
@@ -87,16 +88,32 @@ export class SharedActors<S extends object, C extends { readonly type: string },
     return result;
   }
 
-  peek(address: ActorAddress): { readonly state: S; readonly stored: StoredCommit } | undefined {
+  peek(address: ActorAddress): Newest<S> | undefined {
     return this.#driver.peek(address);
   }
 
   /** Newest state of one actor, from memory when its work is done here, otherwise from the log. */
-  async newest(address: ActorAddress): Promise<{ readonly state: S; readonly stored: StoredCommit } | null> {
-    const held = this.#held.has(commitSubject(address)) ? this.#driver.peek(address) : undefined;
+  async newest(address: ActorAddress): Promise<Newest<S> | null> {
+    const held = this.#heldState(address);
     if (held) return held;
     const stored = await this.#eventLog.last(address);
-    return stored && { stored, state: this.#o.driver.definition.parseState(stored.commit.state, stored.commit.schema) };
+    return stored && this.#typed(stored);
+  }
+
+  /** Newest states of all of a project's actors in a shard. Of those whose work is done here nothing is read, however long their histories are. */
+  async newestOfAll(shard: Shard, project: ProjectName): Promise<Newest<S>[]> {
+    const filter = { shard, project, kind: this.#kind, home: '_' } as const;
+    const found: Newest<S>[] = [];
+    const away = new Map<string, ActorAddress>();
+    for (const address of await this.#eventLog.addressesOf(filter)) {
+      const held = this.#heldState(address);
+      if (held) found.push(held);
+      else away.set(commitSubject(address), address);
+    }
+    const isMany = away.size > JOBS_LIMITS.readsInFlight;
+    const read = isMany ? await this.#eventLog.lastOfEach(filter) : await Promise.all([...away.values()].map((address) => this.#eventLog.last(address)));
+    for (const stored of read) if (stored && away.has(commitSubject(stored.address))) found.push(this.#typed(stored));
+    return found;
   }
 
   /** Takes what is owned here now, lets go of what is not. Errors are reported: the next time comes by itself. */
@@ -114,6 +131,14 @@ export class SharedActors<S extends object, C extends { readonly type: string },
       this.#missed = `what there is to do could not be read: ${toWireError(thrown).message}`;
       this.#log.warn('actors.catch_up_failed', { kind: this.#kind, code: toWireError(thrown).code, message: toWireError(thrown).message });
     }
+  }
+
+  #heldState(address: ActorAddress): Newest<S> | undefined {
+    return this.#held.has(commitSubject(address)) ? this.#driver.peek(address) : undefined;
+  }
+
+  #typed(stored: StoredCommit): Newest<S> {
+    return { stored, state: this.#o.driver.definition.parseState(stored.commit.state, stored.commit.schema) };
   }
 
   #hear(subject: string, data: Uint8Array, sequence: string | undefined): void {

@@ -133,7 +133,11 @@ const startRollouts = async (o: JobVerbsOptions, { jobId, rollouts }: ApiParsed<
   return { ids };
 };
 
-const summaryOf = (version: number, { id, jobId, key, status, attempt, turns, steps, outcome, reward, spec, open }: RolloutState): RolloutSummary => ({
+const summaryOf = (
+  version: number,
+  { id, jobId, key, status, attempt, turns, steps, outcome, reward, spec, open }: RolloutState,
+  withRequest: boolean,
+): RolloutSummary => ({
   id,
   jobId,
   key,
@@ -146,18 +150,25 @@ const summaryOf = (version: number, { id, jobId, key, status, attempt, turns, st
   version,
   group: spec.group,
   openTurn: status === 'asking' ? (open?.turn ?? null) : null,
+  ...(withRequest && status === 'asking' && open ? { openRequest: { value: open.request } } : {}),
 });
 
-/** All rollouts of a job lie in its shard: one read finds them, however long their histories are. */
-const listRollouts = async (o: JobVerbsOptions, { jobId, statuses, after, limit }: ApiParsed<'listRollouts'>, caller: Caller) => {
+/** All rollouts of a job lie in its shard. A page ends early where its requests are long. */
+const listRollouts = async (o: JobVerbsOptions, { jobId, statuses, after, limit, requests = false }: ApiParsed<'listRollouts'>, caller: Caller) => {
   await getJob(o, jobId, caller);
-  const found = await o.eventLog.lastOfEach({ shard: shardOfJob(jobId), project: caller.project, kind: 'rollout', home: '_' });
+  const found = await o.rollouts.newestOfAll(shardOfJob(jobId), caller.project);
   const all = found
-    .map(({ commit }) => ({ version: commit.version, state: commit.state as unknown as RolloutState }))
     .filter(({ state }) => state.jobId === jobId && (statuses.length === 0 || statuses.includes(state.status)) && (after === undefined || state.id > after))
     .sort((a, b) => (a.state.id < b.state.id ? -1 : 1));
-  const page = all.slice(0, limit);
-  return { rollouts: page.map(({ version, state }) => summaryOf(version, state)), next: page.length < all.length ? (page.at(-1)?.state.id ?? null) : null };
+  const page: RolloutSummary[] = [];
+  let bytes = 0;
+  for (const { stored, state } of all.slice(0, limit)) {
+    const summary = summaryOf(stored.commit.version, state, requests);
+    bytes += JSON.stringify(summary).length;
+    if (bytes > JOBS_LIMITS.pageBytes && page.length > 0) break;
+    page.push(summary);
+  }
+  return { rollouts: page, next: page.length < all.length ? (page.at(-1)?.id ?? null) : null };
 };
 
 const rolloutEvents = async (o: JobVerbsOptions, { id, afterVersion, limit }: ApiParsed<'rolloutEvents'>, { project }: Caller) => {

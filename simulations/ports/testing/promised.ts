@@ -75,6 +75,7 @@ export class PromisedEventLog implements EventLog {
   forget: EventLog['forget'] = (address, sequence, ttlMs) => this.#driven.call((done) => this.#log.forget(address, sequence, ttlMs, done));
   last: EventLog['last'] = async (address) => unwrap(await this.#driven.call((done) => this.#log.last(address, done)));
   lastOfEach: EventLog['lastOfEach'] = async (filter) => unwrap(await this.#driven.call((done) => this.#log.lastOfEach(filter, done)));
+  addressesOf: EventLog['addressesOf'] = async (filter) => (await this.lastOfEach(filter)).map(({ address }) => address);
   history: EventLog['history'] = async (address, after, limit) => unwrap(await this.#driven.call((done) => this.#log.history(address, after, limit, done)));
   bounds: EventLog['bounds'] = async (shard) => ({ ...this.#store.bounds(shard), createdAt: this.#createdAt });
 

@@ -1,7 +1,7 @@
 /** `dsec job pause|resume|stop`: where every member is to be brought. */
 import type { Command as Cli } from 'commander';
-import type { JobWait } from '../../../trainer/jobs.ts';
-import { printJson, printLine } from '../../output.ts';
+import type { JobWait, MembersByStatus } from '../../../trainer/jobs.ts';
+import { complain, printJson, printLine } from '../../output.ts';
 import { millisecondsOf } from '../../parse.ts';
 import { act, type CommonFlags, withCommonOptions } from '../../session.ts';
 import { countsOf } from './counts.ts';
@@ -12,6 +12,11 @@ export const GOALS: readonly Goal[] = [
   { name: 'resume', past: 'resumed', description: 'let every member go on' },
   { name: 'stop', past: 'ended', description: 'end the job with every member and rollout' },
 ];
+
+const sayHowFar = (members: MembersByStatus): void => {
+  const counts = Object.entries(members).map(([status, n]) => `${n} ${status}`);
+  void complain(`${counts.join(', ')} so far`).catch(() => {});
+};
 
 export const registerGoal = (job: Cli, { name, past, description }: Goal): void => {
   withCommonOptions(
@@ -28,7 +33,7 @@ export const registerGoal = (job: Cli, { name, past, description }: Goal): void 
       const interrupt = (): void => stop.abort();
       process.once('SIGINT', interrupt);
       try {
-        const options: JobWait = { wait: flags.wait, timeoutMs: millisecondsOf('timeout', flags.timeout), signal: stop.signal };
+        const options: JobWait = { wait: flags.wait, timeoutMs: millisecondsOf('timeout', flags.timeout), signal: stop.signal, onProgress: sayHowFar };
         const counts = await dsec.jobs[name](id, options);
         if (flags.json) await printJson({ id, done: flags.wait ? past : 'recorded', counts });
         else await printLine(counts ? `${id} ${past}: ${countsOf(counts)}` : id);
