@@ -2,39 +2,8 @@
  * Every metric that a process shows: name, meaning, labels. Nothing else names one. Labels hold roles, verbs, codes, kinds and names of
  * nodes, never ids of sandboxes, requests or projects, so that their number is bounded by the program and the fleet.
  */
-import { Counter, type CounterConfiguration, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { DURATION_BUCKETS, OPS_LIMITS } from './limits.ts';
-
-/**
- * A counter that adds up by itself what its library is told when it is read: finding a line by its labels is what costs there, and some
- * ten counts belong to a create.
- */
-class TalliedCounter<L extends string> extends Counter<L> {
-  readonly #names: readonly L[];
-  readonly #tallies = new Map<string, { readonly labels: LabelCounts<L>; count: number }>();
-
-  constructor(configuration: CounterConfiguration<L> & { readonly labelNames: L[] }) {
-    super(configuration);
-    this.#names = configuration.labelNames;
-    const add = this.inc.bind(this) as (labels: LabelCounts<L>, value: number) => void;
-    Object.assign(this, {
-      inc: (labels: LabelCounts<L> | number = {}, count = 1): void => (typeof labels === 'number' ? this.#tally({}, labels) : this.#tally(labels, count)),
-      collect: () => {
-        for (const { labels, count } of this.#tallies.values()) add(labels, count);
-        this.#tallies.clear();
-      },
-    });
-  }
-
-  #tally(labels: LabelCounts<L>, count: number): void {
-    let key = '';
-    for (const name of this.#names) key += `${labels[name] ?? ''}\n`;
-    const tally = this.#tallies.get(key);
-    if (tally) tally.count += count;
-    else this.#tallies.set(key, { labels, count });
-  }
-}
-type LabelCounts<L extends string> = Partial<Record<L, string | number>>;
 
 export type Instruments = ReturnType<typeof createInstruments>;
 
@@ -44,7 +13,7 @@ export const createInstruments = () => {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry, prefix: 'dsec_' });
   const registers = [registry];
-  const counter = <L extends string>(name: string, help: string, ...labelNames: L[]) => new TalliedCounter({ name, help, labelNames, registers });
+  const counter = <L extends string>(name: string, help: string, ...labelNames: L[]) => new Counter({ name, help, labelNames, registers });
   const gauge = <L extends string>(name: string, help: string, ...labelNames: L[]) => new Gauge({ name, help, labelNames, registers });
   const seconds = <L extends string>(name: string, help: string, ...labelNames: L[]) => new Histogram({ name, help, labelNames, buckets, registers });
   return {

@@ -2,8 +2,8 @@
 import { KEY_LIMITS } from '#bus/limits.ts';
 
 export const PROJECTION_LIMITS = {
-  /** Commits in one transaction: from 500 on a larger batch is no faster. */
-  batchCommits: 500,
+  /** Commits in one transaction, 40 ms of it. Twice as many as 500 make a sandbox that starts a fifth cheaper: more of its commits fall together. */
+  batchCommits: 1_000,
   /**
    * Under load transactions follow one another no faster than this: what readers wait more at most. The second of a sandbox's commits
    * mostly comes within it, and only the newest is written.
