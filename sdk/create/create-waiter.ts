@@ -17,9 +17,9 @@ import { SDK_LIMITS } from '../limits.ts';
 import type { Order } from '../run-options.ts';
 import type { Session } from '../session.ts';
 import type { CallOptions } from '../transport/api-client.ts';
-import { Latch, type WakeReason } from '../transport/latch.ts';
 import { newestStates } from '../transport/states.ts';
 import { Assembly, type Item } from './assembly.ts';
+import { NewsWait } from './news-wait.ts';
 
 export type Ask = (call: CallOptions & { readonly timeoutMs: DurationMs }) => Promise<ApiResponse<'create'>>;
 export type CreateOrder = {
@@ -81,13 +81,9 @@ class CreateWaiter {
   readonly #wide: boolean;
   /** What is followed, by actor id; items that settle leave it. */
   readonly #following = new Map<string, () => void>();
-  /** Opened by everything that the settling loop has to look at: done, failure, reconnect. */
-  readonly #wake = new Latch();
+  readonly #wait: NewsWait;
   readonly #offReconnect: () => void;
   readonly #offLoss: () => void;
-  readonly #ended: Promise<void>;
-  #end: () => void = () => {};
-  #failure: DsecError | undefined;
 
   constructor(session: Session, order: CreateOrder, options: CreateWaitOptions, requestId: RequestId) {
     this.#session = session;
@@ -95,22 +91,20 @@ class CreateWaiter {
     this.#options = options;
     this.#wide = order.count > SDK_LIMITS.exactSubscriptions;
     this.assembly = new Assembly(requestId, order.count, session.clock.now(), order.mayExist);
-    this.#ended = new Promise((resolve) => {
-      this.#end = resolve;
-    });
-    const onFailure = (error: DsecError): void => this.#fail(error);
+    this.#wait = new NewsWait(session, options);
+    const onFailure = (error: DsecError): void => this.#wait.fail(error);
     this.#following.set(
       requestId,
       session.feed.follow(requestAddress(session.project, requestId), { onCommit: (commit) => this.#onRequest(commit), onFailure }),
     );
-    this.#offReconnect = session.bus.onReconnect(() => this.#wake.open('reconnected'));
+    this.#offReconnect = session.bus.onReconnect(() => this.#wait.missed());
     this.#offLoss = session.losses.onLoss('*', (edge) => this.#onLoss(edge));
     this.#followGuess();
   }
 
   async send(): Promise<ApiResponse<'create'>> {
     const { timeoutMs, signal } = this.#options;
-    const call = { timeoutMs: Math.max(1_000, timeoutMs) as DurationMs, giveUpAfterMs: this.#leftMs(), signal };
+    const call = { timeoutMs: Math.max(1_000, timeoutMs) as DurationMs, giveUpAfterMs: this.#wait.leftMs, signal };
     const ask = 'ask' in this.#order ? this.#order.ask : asCreate(this.#session, this.#order);
     const { requestId, bodyHash } = await ask(call);
     this.assembly.expectBody(bodyHash);
@@ -118,19 +112,14 @@ class CreateWaiter {
   }
 
   /** Waits for the news, asking for what does not come. */
-  async settle(): Promise<void> {
-    if (this.#order.mayExist) await this.#catchUp(0);
-    if (this.#failure) throw this.#failure;
-    let pauseMs = this.#firstPauseMs;
-    while (!this.assembly.done && this.#leftMs() > 0) {
-      const why = await this.#wake.wait(Math.min(pauseMs, this.#leftMs()), this.#options.signal);
-      if (this.#failure) throw this.#failure;
-      if (this.assembly.done || this.#leftMs() <= 0) return;
-      const asking = this.#catchUp(why === 'reconnected' || !this.#wide ? 0 : pauseMs / 2);
-      asking.catch(() => {}); // when the news comes first, nobody needs the answer any more
-      await Promise.race([asking, this.#ended]);
-      pauseMs = Math.min(pauseMs * SDK_LIMITS.catchUpGrowth, SDK_LIMITS.catchUpSlowestMs);
-    }
+  settle(): Promise<void> {
+    return this.#wait.until({
+      isDone: () => this.assembly.done,
+      ask: (quietMs) => this.#catchUp(quietMs),
+      mayExist: this.#order.mayExist,
+      firstPauseMs: this.#firstPauseMs,
+      isFew: !this.#wide,
+    });
   }
 
   get #firstPauseMs(): number {
@@ -158,14 +147,14 @@ class CreateWaiter {
     if (this.#following.has(id)) return;
     const follower = {
       onCommit: (commit: Commit, message: { sequence(): number | undefined }) => this.#onSandbox(id, commit, message),
-      onFailure: (error: DsecError) => this.#fail(error),
+      onFailure: (error: DsecError) => this.#wait.fail(error),
     };
     this.#following.set(id, this.#session.feed.follow(sandboxAddress(this.#session.project, id), follower, this.#wide));
   }
 
   /** Items on that Edge are lost or go to another: both are to be asked for. */
   #onLoss(edge: EdgeName): void {
-    if (this.assembly.pending.some((item) => item.edge === edge)) this.#wake.open('reconnected');
+    if (this.assembly.pending.some((item) => item.edge === edge)) this.#wait.missed();
   }
 
   #unfollow(id: SandboxId | null): void {
@@ -195,7 +184,7 @@ class CreateWaiter {
       else if (item.sandboxId) this.#follow(item.sandboxId);
       if (item.edge) this.#session.edgeHint = item.edge;
     }
-    if (this.assembly.conflict) this.#fail(keyConflict(this.#order.key));
+    if (this.assembly.conflict) this.#wait.fail(keyConflict(this.#order.key));
   }
 
   /** True when this settled an item. */
@@ -209,14 +198,14 @@ class CreateWaiter {
   #settled(item: Item): void {
     this.#unfollow(item.sandboxId);
     this.#options.onSettled?.(item);
-    if (this.assembly.done) this.#finish('done');
+    if (this.assembly.done) this.#wait.done();
   }
 
   /** Asks for the request and for the states of items that have been quiet for `quietMs`: a large group is mostly news, not silence. */
   async #catchUp(quietMs: number): Promise<void> {
     const { api, clock } = this.#session;
     const quiet = (item: Item): boolean => item.newsAt <= clock.now() - quietMs;
-    const call = { giveUpAfterMs: this.#leftMs(), signal: this.#options.signal };
+    const call = { giveUpAfterMs: this.#wait.leftMs, signal: this.#options.signal };
     try {
       if (this.assembly.pending.some(quiet)) {
         const answer = await api.call('request', { id: this.assembly.requestId }, call);
@@ -232,20 +221,6 @@ class CreateWaiter {
     } catch (thrown) {
       if (!isPassing(thrown)) throw thrown;
     }
-  }
-
-  #fail(error: DsecError): void {
-    this.#failure ??= error;
-    this.#finish('failed');
-  }
-
-  #finish(reason: WakeReason): void {
-    this.#wake.open(reason);
-    this.#end();
-  }
-
-  #leftMs(): number {
-    return this.#options.deadlineAt - this.#session.clock.now();
   }
 }
 

@@ -17,8 +17,8 @@ import { SDK_LIMITS } from '../limits.ts';
 import type { Order } from '../run-options.ts';
 import type { Session } from '../session.ts';
 import type { Follower } from '../transport/feed.ts';
-import { Latch, type WakeReason } from '../transport/latch.ts';
 import { isPassing, keyConflict } from './create-waiter.ts';
+import { NewsWait } from './news-wait.ts';
 import { GroupAssembly, type GroupAssemblyItem } from './group-assembly.ts';
 
 export type GroupOrder = {
@@ -54,40 +54,35 @@ class GroupWaiter {
   readonly #order: GroupOrder;
   readonly #options: GroupWaitOptions;
   readonly #stops: (() => void)[] = [];
-  readonly #wake = new Latch();
-  readonly #ended: Promise<void>;
-  #end: () => void = () => {};
-  #failure: DsecError | undefined;
+  readonly #wait: NewsWait;
 
   constructor(session: Session, order: GroupOrder, options: GroupWaitOptions, requestId: RequestId, shardCount: number) {
     this.#session = session;
     this.#order = order;
     this.#options = options;
     this.assembly = new GroupAssembly(requestId, order.count, shardCount, session.clock.now());
-    this.#ended = new Promise((resolve) => {
-      this.#end = resolve;
-    });
+    this.#wait = new NewsWait(session, options);
     const follow = (id: RequestId, onCommit: (commit: Commit) => void): void => {
       const follower: Follower = {
         onCommit: (commit, message) => {
           session.saw(shardOfRequest(id), message.sequence()); // its sandboxes' commits lie before it in the same shard
           onCommit(commit);
         },
-        onFailure: (error) => this.#fail(error),
+        onFailure: (error) => this.#wait.fail(error),
       };
       this.#stops.push(session.feed.follow(requestAddress(session.project, id), follower, true));
     };
     follow(requestId, (commit) => this.#onState(commit, (version, state) => this.assembly.applyParent(version, state)));
     for (const { id, n } of this.assembly.chunks)
       follow(id, (commit) => this.#onState(commit, (version, state) => this.assembly.applyChunk(n, version, state, session.clock.now())));
-    this.#stops.push(session.bus.onReconnect(() => this.#wake.open('reconnected')));
+    this.#stops.push(session.bus.onReconnect(() => this.#wait.missed()));
   }
 
   async send(): Promise<void> {
     const { key, count, mode, spec, mayExist } = this.#order;
     const { timeoutMs, signal } = this.#options;
     const wire = { key, freshKey: !mayExist, count, mode, spec, timeoutMs: Math.max(1_000, timeoutMs) as DurationMs };
-    const { requestId, bodyHash } = await this.#session.api.call('create', wire, { giveUpAfterMs: this.#leftMs(), signal });
+    const { requestId, bodyHash } = await this.#session.api.call('create', wire, { giveUpAfterMs: this.#wait.leftMs, signal });
     if (requestId !== this.assembly.requestId) {
       await this.#session.shardCount({ fresh: true, signal });
       throw DsecError.of('OUTCOME_UNKNOWN', `the platform was set up anew with other shards; repeat the call with key "${key}"`, { details: { key } });
@@ -95,20 +90,10 @@ class GroupWaiter {
     this.assembly.expectBody(bodyHash);
   }
 
-  async settle(): Promise<void> {
-    if (this.#order.mayExist) await this.#catchUp(0);
-    let pauseMs: number = SDK_LIMITS.catchUpFirstManyMs;
-    for (;;) {
-      if (this.assembly.conflict) throw keyConflict(this.#order.key);
-      if (this.#failure) throw this.#failure;
-      if (this.assembly.done || this.#leftMs() <= 0) return;
-      const why = await this.#wake.wait(Math.min(pauseMs, this.#leftMs()), this.#options.signal);
-      if (this.assembly.done || this.#failure) continue;
-      const asking = this.#catchUp(why === 'reconnected' ? 0 : pauseMs / 2);
-      asking.catch(() => {}); // when the news comes first, nobody needs the answer any more
-      await Promise.race([asking, this.#ended]);
-      pauseMs = Math.min(pauseMs * SDK_LIMITS.catchUpGrowth, SDK_LIMITS.catchUpSlowestMs);
-    }
+  settle(): Promise<void> {
+    const { mayExist } = this.#order;
+    const firstPauseMs = SDK_LIMITS.catchUpFirstManyMs;
+    return this.#wait.until({ isDone: () => this.assembly.done, ask: (quietMs) => this.#catchUp(quietMs), mayExist, firstPauseMs, isFew: false });
   }
 
   close(): void {
@@ -119,13 +104,14 @@ class GroupWaiter {
     const state = safeParse(RequestState, commit.state);
     if (!state.success) return;
     for (const item of apply(commit.version, state.data)) this.#options.onSettled(item);
-    if (this.assembly.conflict || this.assembly.done) this.#finish('done');
+    if (this.assembly.conflict) this.#wait.fail(keyConflict(this.#order.key));
+    else if (this.assembly.done) this.#wait.done();
   }
 
   /** Asks for the parent, and for chunks that have been quiet for `quietMs`: at most 128 questions for a whole group. */
   async #catchUp(quietMs: number): Promise<void> {
     const { assembly } = this;
-    const call = { giveUpAfterMs: this.#leftMs(), signal: this.#options.signal };
+    const call = { giveUpAfterMs: this.#wait.leftMs, signal: this.#options.signal };
     const ask = async (id: RequestId, apply: (version: number, state: RequestState) => readonly GroupAssemblyItem[]): Promise<void> => {
       const answer = await this.#session.api.call('request', { id }, call);
       this.#session.saw(shardOfRequest(id), answer.streamSequence);
@@ -141,20 +127,6 @@ class GroupWaiter {
     } catch (thrown) {
       unlessPassing(thrown);
     }
-  }
-
-  #fail(error: DsecError): void {
-    this.#failure ??= error;
-    this.#finish('failed');
-  }
-
-  #finish(reason: WakeReason): void {
-    this.#wake.open(reason);
-    this.#end();
-  }
-
-  #leftMs(): number {
-    return this.#options.deadlineAt - this.#session.clock.now();
   }
 }
 
