@@ -9,7 +9,7 @@ import type { MemberCounts } from '#bus/job/schema.ts';
 import type { RolloutCommand } from '#bus/rollout/schema.ts';
 import { PLATFORM_LABELS } from '#bus/sandbox/spec.ts';
 import { ENDED_STATUSES, SANDBOX_STATUSES } from '#bus/sandbox/state.ts';
-import { forEachLimited } from '../concurrency.ts';
+import { forEachLimited, Gate } from '../concurrency.ts';
 import { Session } from '../session.ts';
 import { NatsBus } from '../transport/nats-bus.ts';
 import { deliverAnswer } from './deliver.ts';
@@ -24,6 +24,8 @@ const LIVING = SANDBOX_STATUSES.filter((status) => !ENDED_STATUSES.has(status));
 export class EpisodeHands {
   readonly #bus: NatsBus;
   readonly #sessions = new Map<ProjectName, Session>();
+  /** Of a job of thousands that ends all clean up at once, and look again and again at what its stop brings about anyway. */
+  readonly #cleaning = new Gate(EPISODE_LIMITS.cleanUpsInFlight);
 
   constructor(connection: NatsConnection) {
     this.#bus = new NatsBus(connection, undefined);
@@ -49,7 +51,10 @@ export class EpisodeHands {
 
   /** Found by their label: one that was created but never reported is stopped too. Resolves when nothing of them is left. */
   async cleanUp({ state, signal }: EpisodeToServe): Promise<void> {
-    if (state.spec.keepSandboxes) return;
+    if (!state.spec.keepSandboxes) await this.#cleaning.run(() => this.#stopAllOf(state, signal));
+  }
+
+  async #stopAllOf(state: EpisodeToServe['state'], signal: AbortSignal): Promise<void> {
     const session = this.#session(state.project);
     const told = new Set<SandboxId>();
     for (let pauseMs: number = EPISODE_LIMITS.membersPauseMinMs; ; pauseMs = Math.min(pauseMs * 2, EPISODE_LIMITS.membersPauseMaxMs)) {

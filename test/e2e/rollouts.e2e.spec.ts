@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { connect, type DsecClient, type Trainer, type Turn } from '#sdk/mod.ts';
 import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
 import { scriptedRollout } from '#test/helpers/rollouts.ts';
+import { openRawSession } from '#test/helpers/raw-session.ts';
 import { refusal } from '#test/helpers/refusal.ts';
 
 let host: TestPlatform;
@@ -96,6 +97,46 @@ describe('an episode', () => {
     await trainer.stopJob();
     expect((await refusal(dsec.attachJob(trainer.jobId))).code).toBe('JOB_ENDED');
     expect((await refusal(dsec.runContainer({ image: 'small', job: trainer.jobId }))).code).toBe('JOB_ENDED');
+  });
+});
+
+describe('a trainer that is wrong', () => {
+  test('about the turn: twice, too early, too late, of another episode; each is told so and nothing is harmed', async () => {
+    await using trainer = await dsec.openJob('out-of-order');
+    const [id] = await trainer.start([scriptedRollout('o', 3)]);
+    const raw = await openRawSession(host.platform.contextFile);
+    const answer = (turn: number, value: unknown, epoch = trainer.epoch) => raw.api.call('answerTurn', { id: id as never, turn, answer: value, epoch });
+    const kept: Turn[] = [];
+    for await (const turn of trainer.turns()) {
+      kept.push(turn);
+      expect(await refusal(answer(turn.turn + 1, 'true'))).toMatchObject({ code: 'TURN_OUT_OF_ORDER', outcome: 'not_applied', details: { open: turn.turn } });
+      if (turn.turn > 1) expect(await refusal(answer(turn.turn - 2, 'true'))).toMatchObject({ code: 'TURN_OUT_OF_ORDER' });
+      expect(await refusal(answer(turn.turn, 'true', 0))).toMatchObject({ code: 'LEASE_LOST' });
+      await Promise.all([turn.answer('true'), turn.answer('true'), answer(turn.turn, 'true')]); // the same one: once
+      expect(await refusal(answer(turn.turn, 'false'))).toMatchObject({ code: expect.stringMatching(/^TURN_(ANSWERED|OUT_OF_ORDER)$/) });
+    }
+    expect(await refusal((kept[0] as Turn).answer('late'))).toMatchObject({ code: expect.stringMatching(/^(ROLLOUT_ENDED|TURN_OUT_OF_ORDER)$/) });
+    expect((await resultsOf(trainer))[0]).toMatchObject({ outcome: 'finished', turns: 3, result: { counted: '3\n3\n' } });
+    await raw.bus.close();
+    await trainer.stopJob();
+  });
+
+  test('about its lease: one that stood still for longer is told when it goes on, and has changed nothing', async () => {
+    const { state: job } = await dsec.jobs.create('stood-still', { leaseMs: 2_000 as never, onOwnerLost: 'keep' });
+    await dsec.jobs.startRollouts(job.id, [scriptedRollout('s', 1)]);
+    const raw = await openRawSession(host.platform.contextFile);
+    const { job: claimed } = await raw.api.call('claimJob', { id: job.id, holder: 'sleeper' });
+    const renew = () => raw.api.call('renewJob', { id: job.id, holder: 'sleeper', epoch: claimed.state.epoch });
+    await renew();
+    await expect.poll(async () => (await dsec.jobs.get(job.id)).state.owner, { timeout: 20_000 }).toBeNull(); // it renews no more
+    expect(await refusal(renew())).toMatchObject({ code: 'LEASE_LOST', outcome: 'not_applied' });
+    await using next = await dsec.attachJob(job.id);
+    expect(next.epoch).toBe(claimed.state.epoch + 1);
+    expect(await refusal(renew())).toMatchObject({ code: 'LEASE_LOST', details: { epoch: next.epoch } });
+    await answerAll(next);
+    expect((await resultsOf(next))[0]).toMatchObject({ outcome: 'finished' });
+    await raw.bus.close();
+    await next.stopJob();
   });
 });
 

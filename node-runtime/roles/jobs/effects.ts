@@ -6,19 +6,34 @@ import type { RolloutCommand, RolloutEvent, RolloutState } from '#bus/rollout/sc
 import type { ActorAddress } from '#bus/subjects.ts';
 import type { Deadline } from '#actors/kernel/definition.ts';
 import type { JobEffect } from '#actors/job/job.effects.ts';
+import type { Clock } from '#actors/ports/clock.ts';
 import type { ClientHands, Episode, EpisodeReport } from '#actors/ports/client-hands.ts';
 import type { EventLog } from '#actors/ports/event-log.ts';
 import type { RolloutEffect } from '#actors/rollout/rollout.effects.ts';
 import type { EffectContext } from '../driver/driver.ts';
+import { endRollouts } from './job-rollouts.ts';
 import { JOBS_LIMITS } from './limits.ts';
+import type { RolloutActors } from './verbs.ts';
 
-export type JobHands = { readonly hands: ClientHands; readonly eventLog: EventLog; readonly shards: readonly Shard[] };
+export type JobHands = {
+  readonly hands: ClientHands;
+  readonly eventLog: EventLog;
+  readonly shards: readonly Shard[];
+  readonly rollouts: RolloutActors;
+  readonly clock: Clock;
+};
 
 /** Where the log ends once the goal is durable: whoever is not in it by then, finds the goal before it starts (`member.ts`). */
-export const runJobEffect = async ({ hands, eventLog, shards }: JobHands, effect: JobEffect, { signal }: EffectContext<JobState>): Promise<JobCommand> => {
+export const runJobEffect = async (
+  { hands, eventLog, shards, rollouts, clock }: JobHands,
+  effect: JobEffect,
+  { signal }: EffectContext<JobState>,
+): Promise<JobCommand> => {
   const { goal, goalVersion } = effect;
   const ends = await Promise.all(shards.map(async (shard) => [shard, (await eventLog.bounds(shard)).lastSequence] as const));
-  const counts = await hands.moveMembers({ ...effect, jobId: effect.id, asOf: Object.fromEntries(ends) }, signal);
+  const { project, id: jobId } = effect;
+  const moving = hands.moveMembers({ ...effect, jobId, asOf: Object.fromEntries(ends) }, signal);
+  const [counts] = await Promise.all([moving, goal === 'ended' ? endRollouts({ rollouts, clock, project, jobId, signal }) : undefined]);
   return { type: 'ReportMembers', goal, goalVersion, counts };
 };
 

@@ -57,7 +57,7 @@ export class Jobs {
         eventLog,
         clock,
         log,
-        runEffect: (effect, context) => runJobEffect({ hands, eventLog, shards }, effect, context),
+        runEffect: (effect, context) => runJobEffect({ hands, eventLog, shards, clock, rollouts: this.#rollouts }, effect, context),
         deadlineCommand: jobDeadlineCommand,
       },
     });

@@ -13,6 +13,9 @@ export const JOBS_LIMITS = {
   historyPage: 200,
   /** Bytes of one answer with commits: below the payload limit with its frame. */
   pageBytes: 786_432,
+  /** Rollouts of a job that ends which are told so at a time, and how often it is looked whether they have ended. */
+  rolloutsToldAtOnce: 64,
+  endedLookMs: 500,
   /** How often a paused job is looked at for the episodes that wait for it, once for all of them. */
   pausedLookMs: 250,
 } as const;
