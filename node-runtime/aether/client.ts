@@ -4,9 +4,9 @@
  * It pairs requests with answers and hands unasked frames on. It does not reconnect, does not remember commands, and has
  * no time-outs of its own: an agent that is frozen with its sandbox answers when it is thawed. @paper §3.3
  */
-import { createConnection } from 'node:net';
 import type { Socket } from 'node:net';
 import { DsecError } from '#bus/errors.ts';
+import { connectUnix } from '../unix-connect.ts';
 import type { ExecId } from '#bus/ids.ts';
 import { AETHER_LIMITS } from './limits.ts';
 import { startError } from './start-errors.ts';
@@ -79,19 +79,14 @@ export class AetherClient {
   }
 
   /** Undefined when nobody listens there any more: the agent, and with it the sandbox, is gone. */
-  static connect(path: string, events: AetherEvents): Promise<AetherClient | undefined> {
-    return new Promise((resolve, reject) => {
-      const socket = createConnection({ path });
-      const onError = (error: NodeJS.ErrnoException): void => {
-        if (error.code === 'ECONNREFUSED' || error.code === 'ENOENT') resolve(undefined);
-        else reject(error);
-      };
-      socket.once('error', onError);
-      socket.once('connect', () => {
-        socket.off('error', onError);
-        resolve(new AetherClient(socket, events));
-      });
-    });
+  static async connect(path: string, events: AetherEvents): Promise<AetherClient | undefined> {
+    try {
+      return new AetherClient(await connectUnix(path), events);
+    } catch (thrown) {
+      const { code } = thrown as NodeJS.ErrnoException;
+      if (code === 'ECONNREFUSED' || code === 'ENOENT') return undefined;
+      throw thrown;
+    }
   }
 
   get open(): boolean {

@@ -2,8 +2,9 @@
  * One files connection: to the sandbox's agent, which hands it to a worker of the named user. Sends frames, gives frames; what
  * they mean is the caller's. The worker ends with the connection. @paper §3.3
  */
-import { createConnection, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { DsecError } from '#bus/errors.ts';
+import { connectUnix } from '../unix-connect.ts';
 import { fileError, workerGone } from './file-errors.ts';
 import { chunkHeader, commitFrame, encodeRequest, FILE_REQUEST, type FileRequest, FrameReader, HostileWorker, type Pairs, type WorkerFrame } from './wire.ts';
 
@@ -14,6 +15,9 @@ export type WorkerEvents = {
 };
 
 const NOBODY: WorkerEvents = { frame: () => undefined, close: () => undefined };
+
+/** Nobody listens there any more. */
+const isGone = ({ code }: NodeJS.ErrnoException): boolean => code === 'ECONNREFUSED' || code === 'ENOENT';
 
 export class Worker {
   readonly #socket: Socket;
@@ -32,24 +36,20 @@ export class Worker {
   }
 
   /** Throws a typed error when the sandbox is gone, has no such user or no room for a process. */
-  static open(socketPath: string, user: string): Promise<Worker> {
+  static async open(socketPath: string, user: string): Promise<Worker> {
+    const socket = await connectUnix(socketPath).catch((error: NodeJS.ErrnoException) =>
+      Promise.reject(isGone(error) ? DsecError.of('SANDBOX_ENDED', 'the sandbox has ended; create a new one') : error),
+    );
     return new Promise((resolve, reject) => {
-      const socket = createConnection({ path: socketPath });
-      const refused = (error: NodeJS.ErrnoException): void =>
-        reject(error.code === 'ECONNREFUSED' || error.code === 'ENOENT' ? DsecError.of('SANDBOX_ENDED', 'the sandbox has ended; create a new one') : error);
-      socket.once('error', refused);
-      socket.once('connect', () => {
-        socket.off('error', refused);
-        const worker = new Worker(socket);
-        worker.listen({
-          frame: (frame) => {
-            if (frame.type === 'ready') resolve(worker);
-            else reject(frame.type === 'failed' ? fileError(`serve files to user ${user}`, frame.failure) : workerGone('start'));
-          },
-          close: reject,
-        });
-        socket.write(encodeRequest(FILE_REQUEST.files, 1, { user }));
+      const worker = new Worker(socket);
+      worker.listen({
+        frame: (frame) => {
+          if (frame.type === 'ready') resolve(worker);
+          else reject(frame.type === 'failed' ? fileError(`serve files to user ${user}`, frame.failure) : workerGone('start'));
+        },
+        close: reject,
       });
+      socket.write(encodeRequest(FILE_REQUEST.files, 1, { user }));
     });
   }
 

@@ -2,8 +2,9 @@
  * One connection to a launcher: requests with an id each, their answers in any order, a time for each. Ends as a whole: when the
  * connection does, whatever waits is told that its outcome is unknown.
  */
-import { createConnection, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { DsecError } from '#bus/errors.ts';
+import { connectUnix } from '../unix-connect.ts';
 import { launcherError } from './launcher-errors.ts';
 import { LAUNCHER_LIMITS } from './limits.ts';
 import { ANSWER, encodeFrame, fieldOf, type Frame, type Pair, takeFrames } from './wire.ts';
@@ -27,14 +28,9 @@ export class LauncherConnection {
 
   /** EDGE_UNAVAILABLE when no launcher listens. */
   static async open(socketPath: string): Promise<LauncherConnection> {
-    const socket = await new Promise<Socket>((resolve, reject) => {
-      const connecting = createConnection({ path: socketPath });
-      connecting.once('error', (cause: NodeJS.ErrnoException) => reject(unreachable(socketPath, cause)));
-      connecting.once('connect', () => {
-        connecting.removeAllListeners('error');
-        resolve(connecting);
-      });
-    });
+    const socket = await connectUnix(socketPath).catch((cause: NodeJS.ErrnoException) =>
+      Promise.reject(cause instanceof DsecError ? cause : unreachable(socketPath, cause)),
+    );
     return new LauncherConnection(socket);
   }
 

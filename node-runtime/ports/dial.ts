@@ -1,8 +1,9 @@
 /** A connection to a server inside, made by the sandbox's agent: DIAL on a connection of its own, then the server's bytes. */
-import { createConnection, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { constants } from 'node:os';
 import { DsecError } from '#bus/errors.ts';
 import type { PortTarget } from '#bus/op/ports.ts';
+import { connectUnix } from '../unix-connect.ts';
 import { encodeRequest, HEADER_BYTES, REQUEST, takeFrames } from '../aether/wire.ts';
 
 const REQUEST_ID = 1;
@@ -13,14 +14,15 @@ export const nameOf = (target: PortTarget): string => (typeof target === 'number
 
 /** Rejects with PORT_CLOSED when nobody listens there, DEADLINE_EXCEEDED, OVERLOADED, SANDBOX_ENDED. */
 export const dialInside = async (socketPath: string, target: PortTarget): Promise<Socket> => {
-  const socket = createConnection({ path: socketPath, allowHalfOpen: true });
-  socket.write(encodeRequest(REQUEST.dial, REQUEST_ID, [typeof target === 'number' ? ['port', target] : ['unix', target]]));
+  let socket: Socket | undefined;
   try {
+    socket = await connectUnix(socketPath, { allowHalfOpen: true });
+    socket.write(encodeRequest(REQUEST.dial, REQUEST_ID, [typeof target === 'number' ? ['port', target] : ['unix', target]]));
     const errno = await answerOf(socket);
     if (errno !== 0) throw dialError(errno, target);
     return socket;
   } catch (thrown) {
-    socket.destroy();
+    socket?.destroy();
     if (thrown instanceof DsecError) throw thrown;
     throw DsecError.of('SANDBOX_ENDED', `the agent of the sandbox went away while it connected to ${nameOf(target)}`, {
       cause: thrown,

@@ -2,12 +2,13 @@
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
-import { createConnection, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ExecId } from '#bus/ids.ts';
 import { AetherClient, type AetherEvents, type StartRequest } from '#runtime/aether/client.ts';
 import type { Exit } from '#runtime/aether/wire.ts';
+import { connectUnix } from '#runtime/unix-connect.ts';
 import { type Stand, startAether } from './aether-stand.ts';
 
 let lastExec = 0;
@@ -205,9 +206,8 @@ describe('the channel', () => {
   afterAll(() => stand.stop());
 
   const dial = async (): Promise<Socket> => {
-    const socket = createConnection({ path: stand.socketPath });
+    const socket = await connectUnix(stand.socketPath);
     socket.on('error', () => undefined);
-    await once(socket, 'connect');
     return socket;
   };
   const frame = (type: number, id: number, body: Buffer, length = body.byteLength): Buffer => {
