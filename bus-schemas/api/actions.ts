@@ -55,3 +55,6 @@ export const VERB_DEMANDS = {
   stopRollout: 'sandbox.control',
   rolloutEvents: 'sandbox.read',
 } as const satisfies Record<ApiVerb, Demand>;
+
+/** What an operation on a sandbox (`dsec.op`) asks of its caller: commands, files and ports alike are the inside of it. */
+export const OP_DEMAND: Action = 'sandbox.exec';

@@ -1,5 +1,6 @@
 /** The verb `fleet`: what an apiserver has heard of all nodes. For operators of the platform, in its first project. @paper §3.2 */
 import { z } from 'zod';
+import { Machine } from '../edge/probes.ts';
 import { Capacity } from '../edge/schema.ts';
 import { EdgeName, ProjectName } from '../ids.ts';
 import { Backend } from '../sandbox/spec.ts';
@@ -33,6 +34,8 @@ export const FleetEdge = z.object({
   backends: z.array(Backend),
   simulated: z.boolean(),
   capacity: Capacity,
+  /** What its host really has: `capacity` may be a multiple of it. Null where nobody says, and for nodes that only keep records. */
+  machine: Machine.nullable().default(null),
   /** What admitted sandboxes have reserved; null when the node is not heard. */
   used: Capacity.nullable(),
   /** Live sandboxes by project, the largest first; `others` are those of further projects. */
@@ -50,6 +53,8 @@ export const FleetTotals = z.object({
   accepting: count,
   capacity: Capacity,
   used: Capacity,
+  /** Of the nodes that are heard and say it; null when none does. */
+  machine: Machine.nullable().default(null),
 });
 export type FleetTotals = z.infer<typeof FleetTotals>;
 

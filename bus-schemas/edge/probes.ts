@@ -1,6 +1,10 @@
 /** What an Edge finds when it looks at its own host; carried in beats as data, judged by watchers. @paper §3.2 */
 import { z } from 'zod';
-import { MiB } from '../units.ts';
+import { CpuMillis, MiB } from '../units.ts';
+
+/** What the host has, whatever the node offers on top of it. */
+export const Machine = z.object({ memoryMiB: MiB, cpuMillis: CpuMillis, diskMiB: MiB });
+export type Machine = z.infer<typeof Machine>;
 
 export const Probes = z.object({
   /** Free where sandboxes write. */
@@ -12,5 +16,7 @@ export const Probes = z.object({
   kernelErrors: z.number().int().nonnegative().nullable(),
   /** Newest such line, cut. */
   kernelError: z.string().max(200).nullable(),
+  /** `diskMiB`: of the file system that sandboxes write to. */
+  machine: Machine.nullable().default(null),
 });
 export type Probes = z.infer<typeof Probes>;

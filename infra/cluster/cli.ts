@@ -83,7 +83,7 @@ const reset = async (dir: string): Promise<void> => {
   if (!(await down(dir, true))) throw DsecError.of('HOST_UNFIT', `no cluster runs on ${dir}; npm run cluster -- up --dir ${dir} starts one`);
   say('building the program, then every service');
   const { bundle, entryPoints } = (await import(join(projectRoot(), 'infra/tools/bundle.mjs'))) as Bundler;
-  await bundle('dsec', entryPoints().dsec);
+  for (const [name, source] of Object.entries(entryPoints())) if (name === 'dsec' || name === 'cluster') await bundle(name, source);
   await up({ dir, detach: true });
   const after = await livingOn(dir);
   const gone = [...before].filter((id) => !after.has(id));
@@ -91,7 +91,7 @@ const reset = async (dir: string): Promise<void> => {
     throw DsecError.of('SANDBOX_LOST', `${gone.length} of ${before.size} sandboxes did not survive, the first is ${gone[0]}; dsec events ${gone[0]} says why`);
   say(`${after.size} sandboxes live; none was lost`);
 };
-type Bundler = { bundle(name: string, source: string): Promise<void>; entryPoints(): { dsec: string } };
+type Bundler = { bundle(name: string, source: string): Promise<void>; entryPoints(): Record<string, string> };
 
 const livingOn = async (dir: string): Promise<Set<string>> => {
   const record = readRecord(dir);

@@ -26,6 +26,7 @@ import {
   QUOTA_RECALL,
   presenceFilter,
   SYSTEM_PROJECT,
+  SYSTEM_SHARD,
 } from '#bus/subjects.ts';
 
 export const ROLES = ['apiserver', 'placement', 'watcher', 'iam', 'jobs', 'edge', 'operator'] as const;
@@ -87,7 +88,12 @@ export const permissionsOf = (role: Role, edge: EdgeName): Permissions => {
           LAYER_NAMES,
           LAYER_BYTES,
         ),
-        subscribe: hears(opFilter(edge), outFilter({ home: edge }), outFilter({ project: SYSTEM_PROJECT, kind: 'edge', home: '_', id: edge })),
+        subscribe: hears(
+          opFilter(edge),
+          outFilter({ home: edge }),
+          outFilter({ project: SYSTEM_PROJECT, kind: 'edge', home: '_', id: edge }),
+          outFilter({ shard: SYSTEM_SHARD, kind: 'project', home: '_' }), // who may operate
+        ),
       };
     case 'operator': // people and tests: everything inside the platform's account
       return { publish: ['>'], subscribe: ['>'] };

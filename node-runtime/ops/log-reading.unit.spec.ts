@@ -12,8 +12,12 @@ const world = () => {
   const one = reading.begin(SHARD, 1);
   return {
     look: () => reading.look({ bounds: async () => ({ firstSequence: 1, lastSequence: end, createdAt: '' }) }, [SHARD]),
-    grow: (to: number) => void (end = to),
-    pass: (ms: number) => void (now += ms),
+    grow: (to: number) => {
+      end = to;
+    },
+    pass: (ms: number) => {
+      now += ms;
+    },
     ...one,
   };
 };

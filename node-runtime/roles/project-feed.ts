@@ -11,7 +11,11 @@ import type { EventLog } from '#actors/ports/event-log.ts';
 import { Directory } from '#actors/project/directory.ts';
 import type { Log } from '../log/log.ts';
 
-export const PROJECT_FEED_LIMITS = { refreshMs: 5_000 } as const;
+export const PROJECT_FEED_LIMITS = {
+  refreshMs: 5_000,
+  /** Whoever is about to refuse somebody looks first; so often at most, however many are refused. */
+  lookAgainMs: 1_000,
+} as const;
 
 export type ProjectFeedOptions = {
   readonly connection: NatsConnection;
@@ -26,6 +30,8 @@ export class ProjectFeed {
   readonly #o: ProjectFeedOptions;
   #subscription: { unsubscribe(): void } | undefined;
   #timer: NodeJS.Timeout | undefined;
+  #looking: Promise<void> | undefined;
+  #lookedAtMs = 0;
 
   private constructor(options: ProjectFeedOptions) {
     this.#o = options;
@@ -44,6 +50,16 @@ export class ProjectFeed {
       feed.#refresh().catch((thrown: unknown) => options.log.debug('projects.not_refreshed', { message: (thrown as Error).message }));
     }, PROJECT_FEED_LIMITS.refreshMs);
     return feed;
+  }
+
+  /** Before somebody is refused: what was not heard may let him in. Nothing is done when it was looked at just now. */
+  async lookAgain(): Promise<void> {
+    if (performance.now() - this.#lookedAtMs < PROJECT_FEED_LIMITS.lookAgainMs) return;
+    this.#looking ??= this.#refresh().finally(() => {
+      this.#lookedAtMs = performance.now();
+      this.#looking = undefined;
+    });
+    await this.#looking;
   }
 
   close(): void {

@@ -1,12 +1,12 @@
-/** Groups on three copies of everything, while placements and servers of the bus are killed: whole, once. Nodes keep records only. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+/** Groups on three copies of everything, while placements, apiservers and servers of the bus are killed: whole, once. Nodes keep records only. */
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { connect, type DsecClient } from '#sdk/mod.ts';
+import { runKiller } from '#test/helpers/chaos/killer.ts';
+import { readOps } from '#test/helpers/ops.ts';
 import { startTestCluster, type TestCluster } from '#test/helpers/cluster.ts';
 
 const EDGES = 3;
-/** A server that has just been killed elects and catches up before the next one dies: two at a time would be the loss of the quorum. */
-const BETWEEN_SERVERS_MS = 15_000;
-const BETWEEN_PLACEMENTS_MS = 3_000;
+const PAUSE_MS = [1_000, 3_000] as const;
 
 let host: TestCluster;
 let dsec: DsecClient;
@@ -25,37 +25,46 @@ const live = async (): Promise<string[]> => {
   return ids.sort();
 };
 
-type Killed = { placement: number; bus: number };
-/** One of a kind dies at once, and another after each pause, until the work is done. */
-const killing = async <T>(work: Promise<T>): Promise<{ value: T; killed: Killed }> => {
-  const killed: Killed = { placement: 0, bus: 0 };
+const KINDS = ['bus', 'placement', 'apiserver'] as const;
+/** One of each kind dies at once, while all of them are there; then one after another, none before it is back, until the work is done. */
+const killing = async <T>(work: Promise<T>): Promise<{ value: T; killed: readonly string[] }> => {
   const { members } = host.cluster;
-  const strike = (kind: keyof Killed): void => {
+  const killed: string[] = [];
+  for (const kind of KINDS) {
     const some = members.filter((member) => member.kind === kind);
-    const pid = some[Math.floor(Math.random() * some.length)]?.pid();
-    if (pid === undefined) return; // it is being started
-    try {
-      process.kill(pid, 'SIGKILL');
-      killed[kind] += 1;
-    } catch (thrown) {
-      if ((thrown as NodeJS.ErrnoException).code !== 'ESRCH') throw thrown; // it had ended a moment ago
-    }
-  };
-  const timers = [setInterval(() => strike('placement'), BETWEEN_PLACEMENTS_MS), setInterval(() => strike('bus'), BETWEEN_SERVERS_MS)];
+    const victim = some[Math.floor(Math.random() * some.length)];
+    const pid = victim?.pid();
+    if (!victim || pid === undefined) throw new Error(`no ${kind} to kill`);
+    process.kill(pid, 'SIGKILL');
+    killed.push(victim.name);
+  }
+  let over = false;
+  const killer = runKiller({ cluster: host.cluster, kinds: KINDS, everyMs: PAUSE_MS, until: () => over, onKill: (name) => killed.push(name) });
   try {
-    strike('bus');
-    strike('placement');
     return { value: await work, killed };
   } finally {
-    for (const timer of timers) clearInterval(timer);
+    over = true;
+    await killer;
+    await allBack();
   }
 };
+
+/** Every process answers again: the next test kills of what is there. */
+const allBack = (): Promise<void> =>
+  vi.waitFor(
+    async () => {
+      for (const { kind, name, pid } of host.cluster.members) {
+        if (pid() === undefined) throw new Error(`${name} is away`);
+        if (kind !== 'bus') expect(await readOps(host.cluster.configOf(name).runDir).json('/readyz')).toMatchObject({ status: 200 });
+      }
+    },
+    { timeout: 120_000, interval: 500 },
+  );
 
 test('as many as fit: each once, and the same again under the same key', { timeout: 300_000 }, async () => {
   const options = { image: 'small', memoryLimitMb: 16, key: 'burst' };
   const { value: group, killed } = await killing(dsec.runContainers(options, { count: 600, timeoutMs: 200_000 }));
-  expect(killed.placement).toBeGreaterThan(0);
-  expect(killed.bus).toBeGreaterThan(0);
+  expect(killed.length).toBeGreaterThanOrEqual(KINDS.length);
   expect(group.failures).toEqual([]);
   const ids = group.sandboxes.map(({ id }) => id);
   expect(new Set(ids).size).toBe(600);
@@ -72,4 +81,41 @@ test('all or nothing: what fits runs whole', { timeout: 300_000 }, async () => {
   expect(group.failures).toEqual([]);
   await expect.poll(live, { timeout: 60_000, interval: 500 }).toEqual(group.sandboxes.map(({ id }) => id).sort());
   await group.stopAll();
+});
+
+/** One full chunk, and one item more than that: a request of its own kind, and a parent of two. */
+test.each([
+  [256, 'asManyAsFit'],
+  [257, 'asManyAsFit'],
+  [256, 'allOrNothing'],
+  [257, 'allOrNothing'],
+] as const)('%i, %s, and a second client that joins through another apiserver with the same key', { timeout: 300_000 }, async (count, mode) => {
+  const options = { image: 'small', memoryLimitMb: 16, key: `edge-of-a-chunk-${count}-${mode}` };
+  const late = await connect({ contextFile: host.cluster.contextFile });
+  try {
+    const wait = { count, mode, timeoutMs: 200_000 };
+    const { value } = await killing(Promise.all([dsec.runContainers(options, wait), late.runContainers(options, wait)]));
+    const [first, second] = value.map(({ sandboxes, failures }) => ({ ids: sandboxes.map(({ id }) => id), failures }));
+    expect(first?.failures).toEqual([]);
+    expect(new Set(first?.ids).size).toBe(count);
+    expect(second).toEqual(first);
+    await expect.poll(live, { timeout: 60_000, interval: 500 }).toEqual([...(first?.ids ?? [])].sort());
+    await value[0].stopAll();
+    await expect.poll(live, { timeout: 60_000, interval: 500 }).toEqual([]);
+  } finally {
+    await late.close();
+  }
+});
+
+test('all or nothing, more than there is room for: nothing stays, and the key says so again', { timeout: 300_000 }, async () => {
+  const options = { image: 'small', memoryLimitMb: 65_536, key: 'too-much' };
+  const { value } = await killing(
+    dsec.runContainers(options, { count: 300, mode: 'allOrNothing', timeoutMs: 200_000 }).then(
+      () => 'made',
+      (thrown: { code: string }) => thrown.code,
+    ),
+  );
+  expect(value).toBe('NO_CAPACITY');
+  await expect.poll(live, { timeout: 60_000, interval: 500 }).toEqual([]);
+  await expect(dsec.runContainers(options, { count: 300, mode: 'allOrNothing', timeoutMs: 60_000 })).rejects.toMatchObject({ code: 'NO_CAPACITY' });
 });

@@ -5,6 +5,7 @@
 import type { NatsConnection } from '@nats-io/transport-node';
 import { type FleetEdge, FleetHealth, FLEET_LIMITS, type FleetTotals } from '#bus/api/fleet.ts';
 import type { ApiParsed, ApiResponse } from '#bus/api/schema.ts';
+import type { Machine } from '#bus/edge/probes.ts';
 import { Beat, type Capacity, type EdgeState } from '#bus/edge/schema.ts';
 import { DsecError } from '#bus/errors.ts';
 import type { EdgeName, ProjectName } from '#bus/ids.ts';
@@ -97,6 +98,7 @@ const edgeOf = (state: EdgeState, heard: Heard | undefined, atMs: number): Fleet
     backends: beat?.backends ?? state.backends,
     simulated: beat?.simulated ?? false,
     capacity: beat?.capacity ?? state.capacity,
+    machine: beat?.simulated ? null : (beat?.probes?.machine ?? null),
     used: (isHeard && beat?.used) || null,
     running: running.slice(0, FLEET_LIMITS.projects).map(([project, sandboxes]) => ({ project: project as ProjectName, sandboxes })),
     others: running.slice(FLEET_LIMITS.projects).reduce((sum, [, sandboxes]) => sum + sandboxes, 0),
@@ -121,6 +123,15 @@ const totalsOf = (all: readonly FleetEdge[]): FleetTotals => ({
   accepting: all.filter(({ accepting }) => accepting).length,
   capacity: all.filter(({ used }) => used).reduce((sum, { capacity }) => plus(sum, capacity), NOTHING),
   used: all.reduce((sum, { used }) => (used ? plus(sum, used) : sum), NOTHING),
+  machine: all
+    .flatMap(({ used, machine }) => (used && machine ? [machine] : []))
+    .reduce<Machine | null>((sum, machine) => (sum ? addMachines(sum, machine) : machine), null),
+});
+
+const addMachines = (a: Machine, b: Machine): Machine => ({
+  memoryMiB: (a.memoryMiB + b.memoryMiB) as Machine['memoryMiB'],
+  cpuMillis: (a.cpuMillis + b.cpuMillis) as Machine['cpuMillis'],
+  diskMiB: (a.diskMiB + b.diskMiB) as Machine['diskMiB'],
 });
 
 const safeJson = (bytes: Uint8Array): unknown => {

@@ -1,6 +1,7 @@
 /** What this node offers, read from the machine once at start. */
 import { readFileSync, statfsSync } from 'node:fs';
 import { availableParallelism, totalmem } from 'node:os';
+import type { Machine } from '#bus/edge/probes.ts';
 import type { Capacity } from '#bus/edge/schema.ts';
 import type { CpuMillis, MiB } from '#bus/units.ts';
 import type { Config } from '../../config.ts';
@@ -21,6 +22,16 @@ const pidLimit = (): number => Number.parseInt(readFileSync('/proc/sys/kernel/pi
 export const freeDiskMiB = (dir: string): number => {
   const { bavail, bsize } = statfsSync(dir);
   return Math.floor((bavail * bsize) / 1024 / 1024);
+};
+
+/** What stands behind what the node offers. */
+export const machineOf = (dir: string): Machine => {
+  const { blocks, bsize } = statfsSync(dir);
+  return {
+    memoryMiB: Math.floor(totalmem() / 1024 / 1024) as MiB,
+    cpuMillis: (availableParallelism() * 1_000) as CpuMillis,
+    diskMiB: Math.floor((blocks * bsize) / 1024 / 1024) as MiB,
+  };
 };
 
 /** What new work can have without the kernel starting to take from others. */

@@ -19,6 +19,7 @@ import type { Log } from '../../log/log.ts';
 import type { EdgeLook } from '../../ops/role-gauges.ts';
 import { FORGETTING_LIMITS, startForgetting } from '../forgetting.ts';
 import { startForkSweep } from '../../snapshots/fork-sweep.ts';
+import type { MayOperate } from '../authenticate.ts';
 import { layersOfLive } from '../live-layers.ts';
 import { acquire, step } from '../scope.ts';
 import { Admission } from '#actors/edge/admission.ts';
@@ -46,6 +47,7 @@ export type EdgeOptions = {
   /** Where layers may lie, off the node. */
   readonly layers: Pick<JetStreamBus, 'bucket'>;
   readonly log: Log;
+  readonly mayOperate: MayOperate;
   /** Another process owns this node's name now. */
   readonly onSuperseded: (message: string) => void;
   /** This generation of the node was declared lost; only a new process, with a new generation, brings the node back. */
@@ -156,6 +158,7 @@ const openDoors = (i: Inside): Effect.Effect<void, unknown, Scope.Scope> =>
           driver,
           eventLog,
           log,
+          mayOperate: i.mayOperate,
           fenced: () => lease.fenced,
           live: (id) => backend.handler(id),
           ended: (state) => backend.endedHandler(state),

@@ -20,6 +20,7 @@ import type { EventLog } from '#actors/ports/event-log.ts';
 import { SpanKind } from '@opentelemetry/api';
 import { traced } from '../../tracing/spans.ts';
 import type { Log } from '../../log/log.ts';
+import type { MayOperate } from '../authenticate.ts';
 import type { SandboxDriver } from './commands.ts';
 import { EDGE_LIMITS } from './limits.ts';
 
@@ -36,6 +37,7 @@ export type OpsOptions = {
   readonly driver: SandboxDriver;
   readonly eventLog: EventLog;
   readonly log: Log;
+  readonly mayOperate: MayOperate;
   /** False when the lease is not renewed: operations are refused, because another process may own the sandboxes. */
   readonly fenced: () => boolean;
   /** Chronus of a live sandbox; undefined while its channel is being made. */
@@ -109,6 +111,8 @@ const tracedOp = (options: OpsOptions, message: Msg): Promise<Uint8Array> => {
 
 const perform = async (options: OpsOptions, message: Msg): Promise<Uint8Array> => {
   const { project, id, op } = parseTarget(message.subject);
+  const allowed = options.mayOperate(message, project);
+  if (allowed) await allowed;
   const { meta, body } = unpackOp(message.data);
   const parsed = safeParse(OPS[op].request, meta);
   if (!parsed.success) throw invalid('INVALID_ARGUMENT', op, parsed.error);

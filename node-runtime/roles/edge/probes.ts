@@ -2,7 +2,7 @@
 import { closeSync, constants, openSync, readFileSync, readSync } from 'node:fs';
 import type { Probes } from '#bus/edge/probes.ts';
 import type { MiB } from '#bus/units.ts';
-import { availableMemoryMiB, freeDiskMiB } from './capacity.ts';
+import { availableMemoryMiB, freeDiskMiB, machineOf } from './capacity.ts';
 
 const PROBE_LIMITS = {
   /** Lines of the kernel's log read at one look; a storm of them is read over several looks. */
@@ -37,6 +37,7 @@ export class HostProbes {
       memoryPressurePercent: memoryPressurePercent(),
       kernelErrors: this.#kernelLog === null ? null : this.#errors,
       kernelError: this.#newest,
+      machine: machineOf(this.#dir),
     };
   }
 

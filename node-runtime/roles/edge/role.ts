@@ -3,6 +3,7 @@ import { Effect, type Scope } from 'effect';
 import type { Config } from '../../config.ts';
 import { showEdge } from '../../ops/role-gauges.ts';
 import type { RoleOps } from '../../ops/role-ops.ts';
+import { mayOperateOf } from '../authenticate.ts';
 import { openBus } from '../open-bus.ts';
 import { LOST_EXIT, SUPERSEDED_EXIT } from '../supervision.ts';
 import { type Edge, startEdge } from './edge.ts';
@@ -20,7 +21,8 @@ const oneEdge = (config: Config, ops: RoleOps): Effect.Effect<Edge, unknown, Sco
       process.exit(LOST_EXIT);
     };
     const { eventLog, commandQueue: queue, commandRecords: records } = jetStream;
-    const edge = yield* startEdge({ config, connection, eventLog, queue, records, layers: jetStream, log, onSuperseded, onLost });
+    const mayOperate = yield* mayOperateOf(config, log, connection, jetStream);
+    const edge = yield* startEdge({ config, connection, eventLog, queue, records, layers: jetStream, log, mayOperate, onSuperseded, onLost });
     showEdge(ops, () => edge.look());
     return edge;
   });

@@ -5,7 +5,9 @@ import type { Cluster, Member } from '#infra/cluster/cluster.ts';
 
 export type Kill = { readonly name: string; readonly atMs: number };
 export type KillerOptions = {
-  readonly cluster: Cluster;
+  readonly cluster: Pick<Cluster, 'members'>;
+  /** Which kinds of members die; any when left out. */
+  readonly kinds?: readonly Member['kind'][];
   /** Pause before each kill, from … to, in milliseconds. */
   readonly everyMs: readonly [number, number];
   readonly until: () => boolean;
@@ -16,7 +18,7 @@ export type KillerOptions = {
 const BACK_FOR_MS = 3_000;
 const POLL_MS = 200;
 
-export const runKiller = async ({ cluster, everyMs: [from, to], until, onKill }: KillerOptions): Promise<Kill[]> => {
+export const runKiller = async ({ cluster, kinds, everyMs: [from, to], until, onKill }: KillerOptions): Promise<Kill[]> => {
   const kills: Kill[] = [];
   const startedAt = performance.now();
   const seenSince = new Map<string, { pid: number | undefined; at: number }>();
@@ -33,7 +35,7 @@ export const runKiller = async ({ cluster, everyMs: [from, to], until, onKill }:
     const others = cluster.members.filter(isBack);
     // A server of the bus is spared while another one is away.
     const busIsWhole = cluster.members.filter(({ kind }) => kind === 'bus').every((member) => others.includes(member));
-    const victims = others.filter(({ kind }) => kind !== 'bus' || busIsWhole);
+    const victims = others.filter(({ kind }) => (kind !== 'bus' || busIsWhole) && (kinds?.includes(kind) ?? true));
     const victim = victims[randomInt(Math.max(1, victims.length))];
     const pid = victim?.pid();
     if (!victim || pid === undefined) continue;
