@@ -44,7 +44,9 @@ describe('dsec top', () => {
     expect(fleet.totals).toMatchObject({ edges: 1, byHealth: { healthy: 1 }, used: { sandboxes: 2 } });
     expect(fleet.rates.started).toBeGreaterThan(0);
     const { stdout } = await dsec('top', '--once');
-    expect(stdout).toMatch(/^dsec top · \S+ · nodes: 1 healthy; 1 of 1 take sandboxes\nreserved\/offered\/real: sandboxes 2\/2 · cpu .*\nover-committed · cpu offered ×/);
+    expect(stdout).toMatch(
+      /^dsec top · \S+ · nodes: 1 healthy; 1 of 1 take sandboxes\nreserved\/offered\/real: sandboxes 2\/2 · cpu .*\nover-committed · cpu offered ×/,
+    );
     expect(stdout).toMatch(/^node-1 +healthy +yes +2\/2 .* container: default 2$/m);
     const edge = await readOps(host.platform.config.runDir, 'edge').metrics();
     expect(edge.value('dsec_edge_used', { resource: 'sandboxes' })).toBe(2);
