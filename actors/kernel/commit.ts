@@ -37,7 +37,7 @@ export const appendRequestOf = (address: ActorAddress, stored: StoredCommit | nu
     state: state as Commit['state'],
   };
   const expectedSequence = stored?.sequence ?? 0;
-  const encoded = JSON.stringify(commit);
+  const encoded = Buffer.from(JSON.stringify(commit), 'utf8');
   return { address, commit, expectedSequence, messageId: messageIdOf(address, expectedSequence, commit, encoded), encoded };
 };
 
@@ -46,7 +46,7 @@ export const appendRequestOf = (address: ActorAddress, stored: StoredCommit | nu
  * way and the next one decides the same command differently (another slot, another time): the broker must not take the
  * second for a repetition of the first.
  */
-const messageIdOf = ({ project, id }: ActorAddress, expectedSequence: number, { commandId, at }: Commit, encoded: string): string => {
+const messageIdOf = ({ project, id }: ActorAddress, expectedSequence: number, { commandId, at }: Commit, encoded: Uint8Array): string => {
   const digest = hash('sha256', encoded).slice(0, 16);
   return `${project}:${id}:${expectedSequence}:${commandId}:${at}:${digest}`;
 };

@@ -17,7 +17,7 @@ export type AppendRequest = {
   /** Same for every repetition of this append; starts with the project. */
   readonly messageId: string;
   /** The commit as JSON, where whoever asks has it already. */
-  readonly encoded?: string;
+  readonly encoded?: Uint8Array;
 };
 
 /**

@@ -44,7 +44,7 @@ export class JetStreamEventLog implements EventLog {
   }
 
   append({ address, commit, expectedSequence, messageId, encoded }: AppendRequest): Promise<AppendOutcome> {
-    return this.#write(address, Buffer.from(encoded ?? JSON.stringify(commit), 'utf8'), expectedSequence, commitHeaders(messageId, expectedSequence));
+    return this.#write(address, encoded ?? Buffer.from(JSON.stringify(commit), 'utf8'), expectedSequence, commitHeaders(messageId, expectedSequence));
   }
 
   forget(address: ActorAddress, expectedSequence: number, ttlMs: number): Promise<AppendOutcome> {
