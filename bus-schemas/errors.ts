@@ -105,6 +105,7 @@ export const ERRORS = {
   IAM_UNAVAILABLE: row('infra', 'same', 'unknown', 503, 10),
   API_UNAVAILABLE: row('infra', 'same', 'unknown', 503, 10),
   BUS_UNAVAILABLE: row('infra', 'same', 'unknown', 503, 10),
+  LAYER_STORE_UNAVAILABLE: row('infra', 'later', 'not_applied', 503, 10),
   BUS_TOO_OLD: row('infra', 'never', 'not_applied', 500, 10),
   BUS_MISCONFIGURED: row('infra', 'never', 'not_applied', 500, 10),
   REPLAY_DIVERGED: row('infra', 'later', 'unknown', 500, 9),

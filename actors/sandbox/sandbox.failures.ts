@@ -6,6 +6,8 @@ const FINAL_HERE: ReadonlySet<ErrorCode> = new Set([
   'LAUNCH_FAILED',
   'START_FAILED',
   'NO_SPACE',
+  // each try makes a sandbox stand still once more
+  'LAYER_STORE_UNAVAILABLE',
   'LAYER_NOT_FOUND',
   'NODE_FULL',
   'UNPORTABLE_FILE',

@@ -11,6 +11,7 @@ import { DsecError } from '#bus/errors.ts';
 import type { LayerDigest } from '#bus/ids.ts';
 import { SNAPSHOT_LIMITS } from '#bus/limits.ts';
 import type { Removed } from '#bus/sandbox/snapshot.ts';
+import { isStoreAway, storeAway } from '#adapters/layers/posix/mod.ts';
 import { projectRoot } from '../project-root.ts';
 import { PACKING_LIMITS } from './limits.ts';
 
@@ -46,6 +47,9 @@ export type Taken = {
 
 /** What the packer has hashed while it wrote. */
 export type Written = { readonly data: LayerDigest | null; readonly image: LayerDigest };
+
+/** What it says that it could not do, of the files that it makes on the store's file system. */
+const WRITING: ReadonlySet<string> = new Set(['make data file', 'write data file', 'read the data file', 'make image', 'write image']);
 
 /** As the launcher gives them out: ID_RANGE_FIRST and ID_RANGE_SIZE of its limits.h. */
 export const firstIdOf = (slot: number): number => 100_000 + slot * 65_536;
@@ -153,6 +157,7 @@ export class Packer {
       return DsecError.of('NO_SPACE', `snapshot of ${this.#what}: the node's disk is full; remove images or free space, then take it again`, {
         details: { errno: first },
       });
+    if (WRITING.has(second) && isStoreAway(first)) return storeAway(`${second} of the snapshot of ${this.#what}`, first);
     return DsecError.of('INTERNAL', `snapshot of ${this.#what}: could not ${second || kind}: ${first}`, { details: { errno: first, step: second } });
   }
 

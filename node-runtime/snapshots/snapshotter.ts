@@ -18,6 +18,7 @@ import type { SandboxState } from '#bus/sandbox/state.ts';
 import type { Clock } from '#actors/ports/clock.ts';
 import type { ImageRecord, LayerStore, PutOptions } from '#actors/ports/layer-store.ts';
 import type { SnapshotOrder } from '#actors/ports/sandbox-backend.ts';
+import { layerStoreError } from '#adapters/layers/posix/mod.ts';
 import { dataFilesOf } from '../images/data-files.ts';
 import { createWorkDirectory, sweepWorkDirectories } from '../images/tools/work-directory.ts';
 import { Semaphore } from '../roles/semaphore.ts';
@@ -47,12 +48,14 @@ export class Snapshotter {
     this.#clock = clock;
   }
 
-  /** UNPORTABLE_FILE, NO_SPACE, KEY_CONFLICT; the store's errors. */
+  /** UNPORTABLE_FILE, NO_SPACE, KEY_CONFLICT; the store's errors, LAYER_STORE_UNAVAILABLE among them. */
   take(sandbox: SandboxState, order: SnapshotOrder, source: SnapshotSource): Promise<SnapshotResult> {
     return this.#turns.run(async () => {
       const known = this.#known(sandbox, order);
       if (known) return known;
-      const work = await createWorkDirectory(this.#store.scratchDir);
+      const work = await createWorkDirectory(this.#store.scratchDir).catch((thrown: unknown) => {
+        throw layerStoreError(`begin snapshot ${order.snapshotId} of ${sandbox.id}`, thrown);
+      });
       try {
         await sweepWorkDirectories(this.#store.scratchDir);
         return await this.#takeIn(work.path, sandbox, order, source);

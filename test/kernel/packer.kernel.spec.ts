@@ -113,6 +113,18 @@ test('a tree deeper than a path is long, and one with nothing in it', async () =
   expect([empty.taken.files, empty.data]).toEqual([1, null]);
 });
 
+test('a store that cannot be written is said to be away', async () => {
+  const order = treeOf('away', 0, (root) => writeFileSync(join(root, 'f'), 'x'));
+  const error = await refusal(pack({ ...order, data: '/proc/self/mounts/x' }));
+  expect(error.code).toBe('INTERNAL'); // not there at all, and not away
+  execFileSync('sh', ['-euc', 'mkdir "$0"; mount -t tmpfs -o ro none "$0"', join(dir, 'ro')]);
+  try {
+    expect(await refusal(pack({ ...order, data: join(dir, 'ro/data') }))).toMatchObject({ code: 'LAYER_STORE_UNAVAILABLE', details: { errno: 'EROFS' } });
+  } finally {
+    execFileSync('umount', [join(dir, 'ro')]);
+  }
+});
+
 test('a full disk is NO_SPACE', async () => {
   const order = treeOf('full', 0, (root) => writeFileSync(join(root, 'large'), Buffer.from(Array.from({ length: 4_000_000 }, (_, i) => (i * i) % 251))));
   utimesSync(join(dir, 'full'), 1, 1);
