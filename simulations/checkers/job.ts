@@ -14,9 +14,8 @@ type Job = {
   epoch: number;
   leaseUntil: number | null;
   goal: 'running' | 'paused' | 'ending' | 'ended';
-  endingAt: number;
 };
-type Member = { readonly job: string; readonly edge: string; readonly generation: number; readonly admittedAt: number };
+type Member = { readonly job: string; readonly edge: string; readonly generation: number; started: boolean };
 
 /** A create that names a job may wait this long for its turn and for room; its life begins when it is admitted. */
 const CREATE_MS = 300_000;
@@ -57,11 +56,10 @@ export const jobChecker: MakeChecker = ({ cluster, fail }): Checker => {
       case 'JobEnding':
         if (event['reason'] === 'deadline' && at < job.deadlineAt) fail('INV-LEASE', `${id}: ended at ${at} for its deadline ${job.deadlineAt}`);
         job.goal = 'ending';
-        job.endingAt = at;
         break;
       case 'JobEnded':
         job.goal = 'ended';
-        ended(id, job, event['counts'] as { readonly failed: number });
+        ended(id, event['counts'] as { readonly failed: number });
     }
   };
   const ownerLost = (id: string, job: Job, at: number, following: readonly Event[]): void => {
@@ -73,11 +71,11 @@ export const jobChecker: MakeChecker = ({ cluster, fail }): Checker => {
     const found = following.find(({ type }) => type === 'JobEnding' || type === 'JobPausing')?.type;
     if (found !== expected) fail('INV-LEASE', `${id}: its owner was lost, its policy is ${onOwnerLost}, and what follows is ${found ?? 'nothing'}`);
   };
-  /** One that was admitted after the job began to end may surface later: its create was on the way. */
-  const ended = (id: string, job: Job, { failed }: { readonly failed: number }): void => {
+  /** One whose create was on the way may still be admitted; it is not started any more. */
+  const ended = (id: string, { failed }: { readonly failed: number }): void => {
     if (failed > 0) return;
-    for (const [member, { job: of, edge, generation, admittedAt }] of members)
-      if (of === id && admittedAt < job.endingAt - CLOCKS_MS && generation > (lost.get(edge) ?? 0) && !cluster().nodes.find(({ name }) => name === edge)?.dead)
+    for (const [member, { job: of, edge, generation, started }] of members)
+      if (of === id && started && generation > (lost.get(edge) ?? 0) && !cluster().nodes.find(({ name }) => name === edge)?.dead)
         fail('INV-ORPHAN', `${id} ended, and its member ${member} runs`);
   };
   const onJob: Stored = ({ address }, commit) => {
@@ -90,7 +88,6 @@ export const jobChecker: MakeChecker = ({ cluster, fail }): Checker => {
           epoch: 0,
           leaseUntil: null,
           goal: 'running',
-          endingAt: 0,
         });
       const job = jobs.get(address.id);
       if (job) onJobEvent(address.id, job, event, events.slice(n + 1));
@@ -99,17 +96,22 @@ export const jobChecker: MakeChecker = ({ cluster, fail }): Checker => {
   const onSandbox: Stored = ({ address }, commit) => {
     for (const event of (commit?.events ?? []) as Event[])
       if (event.type === 'SandboxAdmitted') {
-        const { spec, edge, generation, at, totalDeadlineAt } = event as unknown as Member & {
+        const { spec, edge, generation, totalDeadlineAt } = event as unknown as Member & {
           spec: { labels: Record<string, string> };
-          at: number;
           totalDeadlineAt: number;
         };
         const of = spec.labels[PLATFORM_LABELS.job];
         const job = of === undefined ? undefined : jobs.get(of);
         if (!job || of === undefined) continue;
-        members.set(address.id, { job: of, edge, generation, admittedAt: at });
+        members.set(address.id, { job: of, edge, generation, started: false });
         if (totalDeadlineAt > job.deadlineAt + CREATE_MS + CLOCKS_MS)
           fail('INV-ORPHAN', `${address.id} may live until ${totalDeadlineAt}, its job ${of} until ${job.deadlineAt}`);
+      } else if (event.type === 'SandboxStarted') {
+        const member = members.get(address.id);
+        if (!member) continue;
+        member.started = true; // by an Edge that was declared lost: it ends with its node
+        if (jobs.get(member.job)?.goal === 'ended' && member.generation > (lost.get(member.edge) ?? 0))
+          fail('INV-ORPHAN', `${address.id} was started after its job ${member.job} had ended`);
       } else if (event.type === 'SandboxStopped' || event.type === 'SandboxFailed') members.delete(address.id);
   };
   const onEdge: Stored = ({ address }, commit) => {

@@ -20,6 +20,7 @@ import { ActorRunner, type UnderWay } from './actor-runner.ts';
 import { consumeEdgeCommands } from './edge-commands.ts';
 import { type EdgeActorRunner, SimLease } from './lease.ts';
 import { startForgetting } from './forgetting.ts';
+import { lookAtJob } from './job-looks.ts';
 import { HOST_LIMITS } from './limits.ts';
 import type { Observer } from './observer.ts';
 import { Settlements } from './packed-creates.ts';
@@ -237,13 +238,18 @@ export class SimEdge {
       if (result.ok) under.finish({ ok: true, report });
       else under.finish(isFinalFailure(result.error) ? { ok: true, report: { type: 'ReportTransitionFailed', error: result.error } } : result);
     };
+    const launched = (result: { ok: true; value: { pid: number } } | { ok: false; error: WireError }) => {
+      if (result.ok) under.finish({ ok: true, report: { type: 'ReportStarted', pid: result.value.pid } });
+      else under.finish(isFinalFailure(result.error) ? { ok: true, report: { type: 'ReportFailed', error: result.error } } : result);
+    };
     switch (effect.type) {
       case 'ensurePrepared':
         return under.finish({ ok: true, report: { type: 'ReportPrepared' } });
       case 'ensureLaunched':
-        return machine.launch(generation, state, (result) => {
-          if (result.ok) under.finish({ ok: true, report: { type: 'ReportStarted', pid: result.value.pid } });
-          else under.finish(isFinalFailure(result.error) ? { ok: true, report: { type: 'ReportFailed', error: result.error } } : result);
+        return lookAtJob(this.#o.process, state.project, state.spec, (job) => {
+          if (!job.ok) under.finish(job);
+          else if (job.value) launched({ ok: false, error: job.value });
+          else machine.launch(generation, state, launched);
         });
       case 'ensurePaused':
         return machine.pause(generation, state.id, transition({ type: 'ReportPaused' }));

@@ -43,7 +43,6 @@ export const HOST_LIMITS = {
   membersInFlight: 64,
   membersPauseMinMs: 100,
   membersPauseMaxMs: 2_000,
-  stragglersMs: 1_500,
   // node-runtime/roles/iam; how often a tail that heard nothing looks at the stream is its client library's
   quotaSettleMs: 500,
   foldWaitMs: 10_000,

@@ -1,6 +1,6 @@
 /**
  * Brings every member of a job to a goal, as `sdk/episode/members.ts`: asks the nodes, looks again, until all are there or the time is
- * over. What is there is read from the log, as production's projection has it: what was lost with its Edge has ended.
+ * over. Whoever is not in the log by then finds the goal before it starts. What is there is read from the log, as production's projection has it: what was lost with its Edge has ended.
  */
 import { withLoss } from '#bus/edge/loss.ts';
 import type { EdgeState } from '#bus/edge/schema.ts';
@@ -49,7 +49,7 @@ export class Members {
     const { goal, deadlineAt } = effect;
     const [seen, there, failed] = [new Set<string>(), new Set<string>(), new Set<string>()];
     let pauseMs: number = HOST_LIMITS.membersPauseMinMs;
-    for (let isLastLook = false; ; ) {
+    for (;;) {
       const living = yield* this.#living(effect);
       if (!living || isStopped()) return null;
       let left = 0;
@@ -61,11 +61,9 @@ export class Members {
         left += 1;
         if (MAY_BE_TOLD[goal](member.status)) due.push(member);
       }
-      if (this.#process.clock.now() >= deadlineAt || (left === 0 && (goal !== 'ended' || isLastLook)))
-        return { reached: seen.size - failed.size - left, failed: failed.size, left };
-      isLastLook = left === 0;
+      if (this.#process.clock.now() >= deadlineAt || left === 0) return { reached: seen.size - failed.size - left, failed: failed.size, left };
       yield* this.#tellAll(due, goal, failed);
-      const waitMs = isLastLook ? HOST_LIMITS.stragglersMs : pauseMs;
+      const waitMs = pauseMs;
       yield* until<null>((done) => void this.#process.after(waitMs, 'members', () => done(null)));
       pauseMs = Math.min(pauseMs * 2, HOST_LIMITS.membersPauseMaxMs);
     }

@@ -16,10 +16,12 @@ import { type DecisionMark, Fleet } from '#actors/placement/fleet.ts';
 import { FAIR_LIMITS } from '#actors/placement/limits.ts';
 import type { RequestEffect } from '#actors/request/request.effects.ts';
 import { isGroupOver } from '#actors/request/request.group.ts';
+import type { Answer } from '../ports/event-log.ts';
 import { unpack } from '../ports/command-store.ts';
 import type { SimDelivery } from '../ports/queue-consumer.ts';
 import { ActorRunner } from './actor-runner.ts';
 import { type Flow, start, until } from './flow.ts';
+import { lookAtJob } from './job-looks.ts';
 import { HOST_LIMITS } from './limits.ts';
 import { LostEdges } from './lost-edges.ts';
 import { SimMessages } from './messages.ts';
@@ -49,6 +51,8 @@ type Work = { readonly delivery: SimDelivery; readonly envelope: CommandEnvelope
 /** `ok: false`: something may still change; its cause is given back. */
 type Done = (ok: boolean) => void;
 type Placing = BusCommand<'PlaceSandboxes'>;
+
+const NO_REFUSAL: Answer<WireError | null> = { ok: true, value: null };
 
 /** False for what may still change; a rejection for good is an answer. */
 const isSettled = (result: CommandResult): boolean => result.ok || result.error.retry === 'never';
@@ -179,7 +183,11 @@ export class SimPlacement {
     noted: Map<EdgeName, DecisionMark>,
   ): Flow<boolean | number> {
     const { address, now, envelope, delivery } = work;
-    const room = !this.#quota || known || now >= command.deadlineAt ? null : yield* this.#quota.roomFor(command);
+    const isNew = !known && now < command.deadlineAt;
+    const job = isNew ? yield* until<Answer<WireError | null>>((done) => lookAtJob(this.#o.process, command.project, command.spec, done)) : NO_REFUSAL;
+    if (!job.ok) return false;
+    const refused: Room | null = job.value && { quota: { lease: null, count: 0, error: job.value }, taken: null, each: {} };
+    const room = refused ?? (this.#quota && isNew ? yield* this.#quota.roomFor(command) : null);
     if (typeof room === 'number') return room;
     const submitted = { ...command, ...(room ? { quota: room.quota } : {}) };
     const result = yield* until<CommandResult>((decided) => this.#submit(work, submitted, delivery.attempt === 1, decided));

@@ -13,6 +13,7 @@ import { GOOD_MACHINE } from '../ports/machine-quality.ts';
 import { limitsAsked } from '../workload/distributions.ts';
 import { specOf } from '../workload/spec.ts';
 import { Tenant } from '../workload/tenant.ts';
+import { type JobPlan, Trainer } from '../workload/trainer.ts';
 import { capacityOf, PAPER_NODE } from './capacity.ts';
 import { Figures } from './figures.ts';
 import { guarded, Run, type RunOptions, type RunResult } from './run.ts';
@@ -30,7 +31,9 @@ export type LargeOptions = {
   readonly projects: number;
   readonly tickMs: number;
   /** Brings the scenario's faults; called once everything has started. */
-  readonly during?: (run: Run, tenants: readonly Tenant[], random: Random) => void;
+  readonly during?: (run: Run, tenants: readonly Tenant[], random: Random, trainers: readonly Trainer[]) => void;
+  /** What is asked for has an owner with a lease on it, and this policy for when that is lost. */
+  readonly owned?: (random: Random) => Pick<JobPlan, 'leaseMs' | 'graceMs' | 'onOwnerLost'>;
   /** When faults end, before everything is asked to end. */
   readonly calm?: (run: Run) => void;
   readonly parts?: Partial<Parts>;
@@ -80,10 +83,12 @@ export const large = (o: LargeOptions): LargeResult => {
     };
     run.until(WARM_UP_MS);
     const tenants = Array.from({ length: o.projects }, (_, i) => tenantOf(run, figures, `job-${i}`, random.child(`tenant ${i}`)));
-    feed(run, tenants, o.jobs(random.child('jobs')), random.child('plans'));
-    o.during?.(run, tenants, random.child('during'));
+    const trainers: Trainer[] = [];
+    feed(run, tenants, trainers, o, random);
+    o.during?.(run, tenants, random.child('during'), trainers);
     run.until(o.safetyMs, o.tickMs, look);
     o.calm?.(run);
+    for (const trainer of trainers) trainer.stop();
     for (const tenant of tenants) tenant.finish(ENDED_PER_SECOND / tenants.length);
     run.untilQuiet(o.safetyMs + o.livenessMs, () => look() || tenants.every(({ left }) => left === 0));
     run.check();
@@ -101,8 +106,9 @@ const tenantOf = (run: Run, figures: Figures, project: string, random: Random): 
 };
 
 /** One job is scheduled at a time: a day has thousands. */
-const feed = (run: Run, tenants: readonly Tenant[], jobs: Iterable<Job>, random: Random): void => {
-  const coming = jobs[Symbol.iterator]();
+const feed = (run: Run, tenants: readonly Tenant[], trainers: Trainer[], { jobs, owned }: LargeOptions, large: Random): void => {
+  const coming = jobs(large.child('jobs'))[Symbol.iterator]();
+  const random = large.child('plans');
   let number = 0;
   const next = () => {
     const { value: job, done } = coming.next();
@@ -112,7 +118,13 @@ const feed = (run: Run, tenants: readonly Tenant[], jobs: Iterable<Job>, random:
       const spec = specOf({ ...limitsAsked(random), totalMs: 86_400_000, idleMs: null });
       const key = `job-${number}` as ClientKey;
       number += 1;
-      tenant?.create({ key, count: job.sandboxes, spec, timeoutMs: 300_000, useMs: job.useMs, asks: () => [], endBy: 'DeleteSandbox' });
+      const plan = { key, count: job.sandboxes, spec, timeoutMs: 300_000, useMs: job.useMs, asks: () => [], endBy: 'DeleteSandbox' as const };
+      if (tenant && owned) {
+        const asked = { key, lifeMs: 86_400_000, ...owned(random.child(`owner ${number}`)), groups: [plan] };
+        const trainer = new Trainer(run.cluster, tenant, asked, random.child(`trainer ${number}`));
+        trainers.push(trainer);
+        trainer.start();
+      } else tenant?.create(plan);
       next();
     });
   };

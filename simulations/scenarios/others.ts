@@ -44,17 +44,25 @@ export const day = (o: ScenarioOptions): LargeResult =>
     },
   });
 
-/** A steady state at half of the unit, then a fifth of all jobs are preempted within a second: their sandboxes are paused, and a while later resumed. */
+/**
+ * A steady state at half of the unit, then a fifth of all jobs lose their owner within a second, without a word: leases run out, and each
+ * job's own policy pauses, keeps or stops its sandboxes. A minute later new owners claim the jobs again. @paper §6.3
+ */
 export const preempt = (o: ScenarioOptions): LargeResult =>
   large({
     ...steady(o, 0.5),
-    during: (run, tenants, random) => {
-      const { cluster } = run;
-      const preempted = tenants.filter(() => random.chance(200));
+    owned: (random) => ({
+      leaseMs: random.between(5_000, 20_000),
+      graceMs: random.pick([0, 5_000]),
+      onOwnerLost: random.pick(['pause', 'pause', 'keep', 'stop'] as const),
+    }),
+    cluster: { jobs: 2 },
+    during: ({ cluster }, _, random, trainers) => {
       cluster.time.after(STEADY_MS * 1_000, 'preemption', () => {
-        for (const tenant of preempted) {
-          cluster.time.after(random.between(0, 1_000) * 1_000, 'preempted', () => tenant.tellAll({ type: 'PauseSandbox' }, 'pause'));
-          cluster.time.after((60_000 + random.between(0, 1_000)) * 1_000, 'back', () => tenant.tellAll({ type: 'ResumeSandbox' }, 'resume'));
+        for (const trainer of trainers) {
+          if (!random.chance(200)) continue;
+          cluster.time.after(random.between(0, 1_000) * 1_000, 'preempted', () => trainer.preempt());
+          cluster.time.after((60_000 + random.between(0, 1_000)) * 1_000, 'back', () => trainer.comeBack());
         }
       });
     },

@@ -114,12 +114,6 @@ export class Tenant {
     for (const { items } of this.#groups.values()) for (const item of items) if (item.state === 'running' && !item.group.plan.job) yield item;
   }
 
-  /** To every sandbox that runs: what a trainer says to all of a job. */
-  tellAll(command: SandboxBusCommand, key: string): void {
-    for (const { items } of this.#groups.values())
-      for (const { sandboxId, state } of items) if (sandboxId && state === 'running') this.#lifecycle(sandboxId, command, key, () => {});
-  }
-
   #ask(group: Group): void {
     if (group.requestId !== null) return;
     this.#call<{ requestId: RequestId }>(
