@@ -4,6 +4,7 @@
  *
  * Adding a role: a host under `hosts/` over `Process` and `ActorRunner`, its definition in `parts.ts`, a line here.
  */
+import type { Commit } from '#bus/envelope.ts';
 import type { Capacity } from '#bus/edge/schema.ts';
 import type { EdgeName, Shard } from '#bus/ids.ts';
 import { SimApiserver } from './hosts/apiserver.ts';
@@ -48,6 +49,10 @@ export type ClusterOptions = {
   /** Instances of the jobs role; none where nobody has a job. */
   readonly jobs?: number;
   readonly parts?: Partial<Parts>;
+  /** Which program a node's next process runs, where that is not all the same. */
+  readonly partsOfNode?: (edge: EdgeName) => Partial<Parts>;
+  /** Older versions of records as whoever checks them reads them. */
+  readonly lift?: (commit: Commit) => Commit;
   readonly observers: readonly Partial<Observer>[];
   /** Drawn for each process by its name. */
   readonly clockOf?: (random: Random) => ClockFault;
@@ -74,6 +79,8 @@ export class Cluster {
   readonly watchers: (SimWatcher | null)[] = [];
   readonly iams: (SimIam | null)[] = [];
   readonly jobs: (SimJobs | null)[] = [];
+  /** Faults are over: whoever starts from now on has a good link too. */
+  isCalm = false;
   readonly #processes = new Map<string, Process>();
   #incarnations = 0;
 
@@ -92,7 +99,7 @@ export class Cluster {
     this.ground = { time: this.time, server, store, commands, bus: new SimBus(server) };
     store.observe((message, commit, messageId) => {
       options.trace.commit(message.sequence, messageId);
-      this.observer.stored(message, commit);
+      this.observer.stored(message, commit && (options.lift?.(commit) ?? commit));
       const { address, sequence } = message;
       if (!commit) return;
       this.ground.bus.spread(`out.${address.project}`, { address, commit });
@@ -154,7 +161,7 @@ export class Cluster {
 
   #processOf(name: string): Process {
     const random = this.random.child(name);
-    const link = this.o.linkOf?.(random.child('link quality')) ?? GOOD_LINK;
+    const link = (this.isCalm ? undefined : this.o.linkOf?.(random.child('link quality'))) ?? GOOD_LINK;
     const clock = this.o.clockOf?.(random.child('clock')) ?? TRUE_TIME;
     this.#incarnations += 1;
     const life = (this.#processes.get(name)?.life ?? 0) + 1;
@@ -221,7 +228,8 @@ export class Cluster {
   }
 
   #startEdge(node: Node, failures = 0): void {
-    const { parts, observer, shards } = this;
+    const { observer, shards } = this;
+    const parts = { ...this.parts, ...this.o.partsOfNode?.(node.name) };
     const process = this.#processOf(`edge-${node.name}`);
     const layers = this.random.child(`layers ${node.name}`);
     node.process = process;

@@ -22,6 +22,8 @@ export type ChooseInput = {
   readonly spec: SandboxSpec;
   readonly count: number;
   readonly fleet: FleetView;
+  /** How many placements choose from such a view just now, this one among them; left out: it is the only one. */
+  readonly placements?: number;
   /** 32 bits; the same seed chooses the same. */
   readonly seed: number;
   /** Nodes that have refused already. */
@@ -66,7 +68,7 @@ const chooseWithin = (input: ChooseInput): (EdgeName | null)[] => {
   const { count } = input;
   const need = needOf(input.spec);
   const bins = choosePlaces(input, need);
-  fill(bins, count, need);
+  fill(bins, count, need, othersOf(input));
   const placed = bins.flatMap((bin) => Array.from({ length: bin.taken }, () => bin.node.edge));
   return Array.from({ length: count }, (_, index) => placed[index] ?? null);
 };
@@ -93,7 +95,9 @@ const choosePlaces = (input: ChooseInput, need: Need): Bin[] => {
 const byPreference = (a: Bin, b: Bin): number => Number(a.isReluctant) - Number(b.isReluctant) || a.load - b.load;
 
 /** Nodes that can take at least one, in random order. Lazy: a single create looks at a few nodes of a large fleet. */
-function* candidatesOf({ project, spec, fleet, seed, exclude }: ChooseInput, need: Need): Generator<Bin, void> {
+function* candidatesOf(input: ChooseInput, need: Need): Generator<Bin, void> {
+  const { project, spec, fleet, seed, exclude } = input;
+  const others = othersOf(input);
   const required = Object.entries(spec.require);
   for (const node of shuffled(fleet, randomFrom(seed))) {
     if (!node.backends.includes(spec.backend) || exclude.includes(node.edge)) continue;
@@ -101,7 +105,7 @@ function* candidatesOf({ project, spec, fleet, seed, exclude }: ChooseInput, nee
     const room = roomFor(node, need);
     const isReluctant = node.failures >= PLACEMENT_POLICY.avoidAbove || isUnwelcome(project, spec.isolation, node);
     const bias = biasOf(node, spec);
-    if (room > 0) yield { node, room, taken: 0, load: loadWith(node, need, 1) + bias, bias, isReluctant };
+    if (room > 0) yield { node, room, taken: 0, load: loadWith(node, need, 1, others) + bias, bias, isReluctant };
   }
 }
 
@@ -133,13 +137,13 @@ const take = (bins: Generator<Bin, void>, count: number): Bin[] => {
 };
 
 /** Gives items one by one to whichever node would be the least loaded with it, so that the filled nodes end up level. */
-const fill = (bins: readonly Bin[], count: number, need: Need): void => {
+const fill = (bins: readonly Bin[], count: number, need: Need, others: number): void => {
   for (let given = 0; given < count; given += 1) {
     let best: Bin | undefined;
     for (const bin of bins) if (bin.taken < bin.room && (!best || byPreference(bin, best) < 0)) best = bin;
     if (!best) return;
     best.taken += 1;
-    best.load = loadWith(best.node, need, best.taken + 1) + best.bias;
+    best.load = loadWith(best.node, need, best.taken + 1, others) + best.bias;
   }
 };
 
@@ -151,9 +155,18 @@ const roomFor = ({ capacity, used }: FleetNode, need: Need): number => {
   return Math.max(0, room);
 };
 
-/** The fullest dimension decides, 0…1, with `extra` more sandboxes of this kind on the node. */
-const loadWith = ({ capacity, used }: FleetNode, need: Need, extra: number): number => {
+/**
+ * The fullest dimension decides, 0…1, with `extra` more sandboxes of this kind on the node. What was decided here and no beat shows
+ * yet counts once more for each other placement: they see the same beats, and make up for the same differences. Otherwise all of
+ * them together make up for each difference as many times as they are (`simulations/REPORT.md`).
+ */
+const loadWith = ({ capacity, used, seen = used }: FleetNode, need: Need, extra: number, others: number): number => {
   let load = 0;
-  for (const d of DIMENSIONS) if (need[d] > 0) load = Math.max(load, (used[d] + need[d] * extra) / capacity[d]);
+  for (const d of DIMENSIONS) {
+    if (need[d] === 0) continue;
+    const byOthers = others * (used[d] - seen[d] + need[d] * (extra - 1));
+    load = Math.max(load, (used[d] + need[d] * extra + byOthers) / capacity[d]);
+  }
   return load;
 };
+const othersOf = ({ placements = 1 }: ChooseInput): number => placements - 1;

@@ -3,8 +3,8 @@
  * yet laid over it, and how often each node has failed of late. Holds no truth: it is folded anew from beats by whoever needs
  * it, and is full again after one second.
  *
- * Time comes in as data. Two placements do not see each other's decisions; sampling keeps them from choosing alike, and the
- * Edge has the final say.
+ * Time comes in as data. Two placements do not see each other's decisions: each takes it that the others choose as it does itself
+ * (`choose`), and the Edge has the final say.
  * @paper §3.2 §7
  */
 import type { Beat, Capacity } from '#bus/edge/schema.ts';
@@ -43,6 +43,8 @@ export type DecisionMark = { readonly forwarded: (sequence: number) => void; rea
 const NO_MARK: DecisionMark = { forwarded: () => {}, cancel: () => {} };
 
 export class Fleet {
+  /** Placements that choose at a time, this one among them: none sees what the others decide until beats show it. */
+  placements = 1;
   readonly #nodes = new Map<EdgeName, Known>();
 
   /** Takes a beat in; `at` is this process's own time, because the clocks of nodes differ. */

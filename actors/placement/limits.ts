@@ -7,7 +7,7 @@ export const PLACEMENT_POLICY = {
   samplesPerNode: 8,
   /**
    * Nodes that share one chunk of a group: a message per node is what a packed create costs. Placements do not see each other's
-   * choices, so the fullest node may get a block too many from each of them: 32,000 on 160 nodes by four placements end at up to
+   * choices, so the fullest node may get a block too many from each of them (they count each other since, which levels the rest): 32,000 on 160 nodes by four placements end at up to
    * 1.20 times the mean with 16 nodes, 1.15 with 20, 1.11 with 24, 1.08 with 32 (`simulations/REPORT.md`).
    */
   nodesPerChunkMax: 24,

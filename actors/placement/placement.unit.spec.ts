@@ -274,3 +274,21 @@ describe('the fleet view', () => {
     expect(crowd.view(after(FLEET_LIMITS.freshMs + 1)).map((n) => n.edge)).toEqual([named(99_999)]);
   });
 });
+
+describe('several placements', () => {
+  /** Two empty nodes beside six with 40 each; each placement gives 80 and sees the same beats. */
+  const fullest = (placements: number, counted: number): number => {
+    const used = new Map(Array.from({ length: 8 }, (_, n) => [named(n), n < 2 ? 0 : 40]));
+    const view = fleetOf(...[...used].map(([edge, sandboxes]) => beat(edge, { used: sized(sandboxes) }))).view(T0);
+    for (let seed = 1; seed <= placements; seed += 1)
+      for (const edge of choose({ project, spec, count: 80, fleet: view, placements: counted, seed, exclude: [] }))
+        if (edge) used.set(edge, (used.get(edge) ?? 0) + 1);
+    return Math.max(...used.values());
+  };
+
+  test('each makes up for its part of a difference, not for all of it', () => {
+    expect(fullest(4, 1)).toBe(160);
+    expect(fullest(4, 4)).toBeLessThanOrEqual(110);
+    expect(fullest(1, 1)).toBe(40); // alone it fills them up to the others' level
+  });
+});

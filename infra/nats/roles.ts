@@ -56,8 +56,15 @@ export const permissionsOf = (role: Role, edge: EdgeName): Permissions => {
       return { publish: speaks(...CREATE_LANES, ...EDGE_QUEUES, LAYER_NAMES), subscribe: hears(API_FILTER, BEAT_FILTER, outFilter({})) };
     case 'placement':
       return {
-        publish: speaks(commitFilter({ kind: 'request', home: '_' }), ...CREATE_LANES, ...REPORT_LANES, ...EDGE_QUEUES, IAM_FILTER),
-        subscribe: hears(BEAT_FILTER, outFilter({}), QUOTA_RECALL),
+        publish: speaks(
+          commitFilter({ kind: 'request', home: '_' }),
+          ...CREATE_LANES,
+          ...REPORT_LANES,
+          ...EDGE_QUEUES,
+          IAM_FILTER,
+          presenceFilter('placement'),
+        ),
+        subscribe: hears(BEAT_FILTER, outFilter({}), QUOTA_RECALL, presenceFilter('placement')),
       };
     case 'watcher':
       return { publish: speaks(commitFilter({ project: SYSTEM_PROJECT, kind: 'edge', home: '_' }), LOST_FILTER), subscribe: hears(BEAT_FILTER, outFilter({})) };

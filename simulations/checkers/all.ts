@@ -11,6 +11,7 @@ import { liveChecker } from './live.ts';
 import { ownChecker } from './own.ts';
 import { quotaChecker } from './quota.ts';
 import { replayChecker } from './replay.ts';
+import { schemaChecker } from './schema.ts';
 import { seqChecker } from './seq.ts';
 import { zeroChecker } from './zero.ts';
 
@@ -19,6 +20,7 @@ export const CHECKERS: readonly MakeChecker[] = [
   seqChecker,
   durChecker,
   idemChecker,
+  schemaChecker,
   replayChecker,
   capChecker,
   ownChecker,

@@ -13,6 +13,7 @@ export const INVARIANTS = [
   'INV-SEQ',
   'INV-IDEM',
   'INV-REPLAY',
+  'INV-SCHEMA',
   'INV-EFFECT',
   'INV-IAM',
   'INV-QUOTA',

@@ -4,7 +4,8 @@ import { smoke } from '../scenarios/smoke.ts';
 import { INVARIANTS } from './checker.ts';
 
 describe('every checker can fail', () => {
-  test('there is a bug for each invariant', () => expect(new Set(SEEDED_BUGS.map(({ invariant }) => invariant))).toEqual(new Set(INVARIANTS)));
+  test('there is a bug for each invariant; for INV-SCHEMA in large.prop.spec.ts', () =>
+    expect(new Set(SEEDED_BUGS.map(({ invariant }) => invariant))).toEqual(new Set(INVARIANTS.filter((one) => one !== 'INV-SCHEMA'))));
 
   test.each(SEEDED_BUGS)('$invariant finds $name', ({ invariant, parts }) => {
     const found: string[] = [];

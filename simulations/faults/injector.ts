@@ -33,6 +33,7 @@ export class Injector {
   /** From now on nothing goes wrong any more; whoever is down comes back. */
   stop(): void {
     this.#on = false;
+    this.#cluster.isCalm = true;
     const { server, commands } = this.#cluster.ground;
     server.lostAnswerPerMille = 0;
     server.lostRequestPerMille = 0;

@@ -4,7 +4,7 @@
  */
 import { isLostWith, sandboxLostError } from '#bus/edge/loss.ts';
 import type { Beat, Capacity, EdgeState } from '#bus/edge/schema.ts';
-import { type WireError, wireError } from '#bus/errors.ts';
+import { toWireError, type WireError, wireError } from '#bus/errors.ts';
 import type { EdgeName, LayerDigest, Shard } from '#bus/ids.ts';
 import type { SandboxCommand } from '#bus/sandbox/commands.ts';
 import type { SandboxEvent } from '#bus/sandbox/events.ts';
@@ -133,9 +133,13 @@ export class SimEdge {
   #reconcile(found: readonly StoredCommit[]): void {
     const { machine, parts, process } = this.#o;
     const desired = found.filter(({ commit }) => !ENDED_STATUSES.has((commit.state as unknown as SandboxState).status));
-    for (const { commit } of desired) {
-      const state = parts.sandbox.parseState(commit.state, commit.schema);
-      this.admission.restore(state.id, state.spec, state.slot, state.project);
+    try {
+      for (const { commit } of desired) {
+        const state = parts.sandbox.parseState(commit.state, commit.schema);
+        this.admission.restore(state.id, state.spec, state.slot, state.project);
+      }
+    } catch (thrown) {
+      return this.#over(toWireError(thrown)); // written by a newer program: this one must not touch it
     }
     for (const stored of desired) this.runner.adopt(stored);
     const loss = this.lease.state;

@@ -8,7 +8,6 @@ import type { ActorAddress } from '#bus/subjects.ts';
 import type { JobEffect } from '#actors/job/job.effects.ts';
 import type { CommandResult } from '#actors/kernel/host.ts';
 import type { StoredCommit } from '#actors/ports/event-log.ts';
-import { hashOf, mix } from '../kernel/random.ts';
 import { ActorRunner, type UnderWay } from './actor-runner.ts';
 import { serve } from './ask.ts';
 import { SimClient, type SomeApiserver } from './client.ts';
@@ -17,6 +16,7 @@ import { HOST_LIMITS } from './limits.ts';
 import { Members } from './members.ts';
 import type { Observer } from './observer.ts';
 import type { Parts } from './parts.ts';
+import { SimPresence } from './presence.ts';
 import type { Process } from './process.ts';
 
 export type JobAsk = { readonly address: ActorAddress; readonly command: JobCommand };
@@ -33,9 +33,7 @@ export class SimJobs {
   readonly #o: JobsOptions;
   readonly #runner: ActorRunner<JobState, JobCommand, JobEvent, JobEffect>;
   readonly #members: Members;
-  readonly #instance: string;
-  /** Instance → when it was heard last. */
-  readonly #heard = new Map<string, number>();
+  #presence!: SimPresence;
   /** Jobs whose work is done here. */
   readonly #held = new Map<string, ActorAddress>();
   #isOpen = false;
@@ -43,8 +41,6 @@ export class SimJobs {
   constructor(options: JobsOptions) {
     this.#o = options;
     const { process, parts, observer, shards, someApiserver } = options;
-    this.#instance = process.freshId();
-    this.#heard.set(this.#instance, Number.POSITIVE_INFINITY);
     this.#members = new Members(process, new SimClient(process, someApiserver, HOST_LIMITS.handsCallMs), shards);
     this.#runner = new ActorRunner({
       process,
@@ -52,7 +48,7 @@ export class SimJobs {
       host: parts.host(parts.job),
       runEffect: (effect, under) => this.#move(effect, under),
       deadlineCommand: ({ kind, version }: Deadline): JobCommand => ({ type: 'JobDeadlinePassed', kind: kind as 'owner', version }),
-      doesWork: ({ id }) => this.#isOpen && this.#owns(id),
+      doesWork: ({ id }) => this.#isOpen && this.#presence.owns(id),
       onAdopted: (_, { address }, over) => (over ? void this.#held.delete(address.id) : this.#hold(address)),
       onReply: (address, result) => observer.replied(address, result),
     });
@@ -61,13 +57,7 @@ export class SimJobs {
   /** Answers at once; takes work up when it has heard who else is there. */
   start(): void {
     const { process } = this.#o;
-    process.bus.subscribe<string>('presence.jobs', process.link, (instance) => this.#hear(instance));
-    const beat = () => process.bus.publish(process.link, 'presence.jobs', this.#instance);
-    beat();
-    process.every(HOST_LIMITS.presenceEveryMs, 'presence', () => {
-      beat();
-      this.#forgetSilent();
-    });
+    this.#presence = new SimPresence(process, 'jobs', () => this.#catchUp());
     serve<JobAsk, CommandResult>(process, 'api.job', (asked, answer) => this.#submit(asked, answer));
     process.after(HOST_LIMITS.presenceListenMs, 'jobs open', () => {
       this.#isOpen = true;
@@ -100,32 +90,11 @@ export class SimJobs {
     );
   }
 
-  #owns(jobId: string): boolean {
-    const weight = (instance: string) => mix(hashOf(jobId, hashOf(instance)));
-    const own = weight(this.#instance);
-    for (const other of this.#heard.keys()) if (other !== this.#instance && weight(other) > own) return false;
-    return true;
-  }
-
-  #hear(instance: string): void {
-    if (instance === this.#instance) return;
-    const isKnown = this.#heard.has(instance);
-    this.#heard.set(instance, this.#o.process.clock.monotonicMs());
-    if (!isKnown) this.#catchUp();
-  }
-
-  #forgetSilent(): void {
-    const before = this.#heard.size;
-    const oldest = this.#o.process.clock.monotonicMs() - HOST_LIMITS.presenceTimeoutMs;
-    for (const [instance, at] of this.#heard) if (at < oldest) this.#heard.delete(instance);
-    if (this.#heard.size !== before) this.#catchUp();
-  }
-
   /** Takes what is owned here now, lets go of what is not. */
   #catchUp(): void {
     if (!this.#isOpen) return;
     for (const [id, address] of this.#held)
-      if (!this.#owns(id)) {
+      if (!this.#presence.owns(id)) {
         this.#held.delete(id);
         this.#runner.release(address);
       }
@@ -137,7 +106,7 @@ export class SimJobs {
 
   #take(stored: StoredCommit): void {
     const { address, commit, sequence } = stored;
-    if (!this.#owns(address.id)) return;
+    if (!this.#presence.owns(address.id)) return;
     const known = this.#runner.peek(address);
     if (known && known.stored.sequence >= sequence && this.#held.has(address.id)) return;
     const { job } = this.#o.parts;
@@ -145,7 +114,7 @@ export class SimJobs {
   }
 
   #hold(address: ActorAddress): void {
-    if (this.#isOpen && this.#owns(address.id)) this.#held.set(address.id, address);
+    if (this.#isOpen && this.#presence.owns(address.id)) this.#held.set(address.id, address);
   }
 }
 

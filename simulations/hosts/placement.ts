@@ -27,6 +27,7 @@ import { LostEdges } from './lost-edges.ts';
 import { SimMessages } from './messages.ts';
 import type { Observer } from './observer.ts';
 import type { Parts } from './parts.ts';
+import { SimPresence } from './presence.ts';
 import type { Process } from './process.ts';
 import { readAs } from './read-as.ts';
 import { type Room, SimQuotaHolder } from './quota-holder.ts';
@@ -83,6 +84,9 @@ export class SimPlacement {
 
   start(): void {
     const { process, laneCount, viewAgeMs } = this.#o;
+    const presence = new SimPresence(process, 'placement', () => {
+      this.#fleet.placements = presence.count;
+    });
     const hear = (beat: Beat) => this.#fleet.observe(beat, process.clock.now());
     process.bus.subscribe<Beat>('beat', process.link, (beat) => (viewAgeMs === 0 ? hear(beat) : void process.after(viewAgeMs, 'old beat', () => hear(beat))));
     for (let lane = 0; lane < laneCount; lane += 1) {
@@ -165,7 +169,7 @@ export class SimPlacement {
     if (!this.#fleet.hasCandidates(now) && now < command.deadlineAt) return later(HOST_LIMITS.noNodeRetryMs);
     const known = this.#runner.peek(address) !== undefined; // the decider answers from the record
     const seed = this.#o.process.random.next();
-    const choices = known ? [] : this.#o.parts.choose({ ...command, fleet: this.#fleet.view(now), seed, exclude: [] });
+    const choices = known ? [] : this.#o.parts.choose({ ...command, fleet: this.#fleet.view(now), placements: this.#fleet.placements, seed, exclude: [] });
     if (now < command.deadlineAt && this.#mayBeOutdated(choices, envelope, delivery.attempt, now)) return later(HOST_LIMITS.noRoomRetryMs);
     const noted = this.#note(choices, command, now); // before anything is waited for: the next choice is made beside it
     start(this.#placeOn(work, { ...command, choices }, known, noted), (outcome) => {
@@ -251,7 +255,17 @@ export class SimPlacement {
     if (!state || !item) return null;
     const exclude = item.edge ? [...item.refusedBy, item.edge] : item.refusedBy;
     const seed = this.#o.process.random.next();
-    return this.#o.parts.choose({ project: state.project, spec: state.spec, count: 1, fleet: this.#fleet.view(now), seed, exclude })[0] ?? null;
+    return (
+      this.#o.parts.choose({
+        project: state.project,
+        spec: state.spec,
+        count: 1,
+        fleet: this.#fleet.view(now),
+        placements: this.#fleet.placements,
+        seed,
+        exclude,
+      })[0] ?? null
+    );
   }
 
   #decideAndSend(work: Work, command: RequestCommand, birth: boolean, done: Done): void {

@@ -79,7 +79,7 @@ export const choicesOf = (o: ChoicesOptions): number => {
     let blocks = new Map<EdgeName, { count: number; sequence: number }>();
     at(atMs, () => {
       const now = atMs as TimestampMs;
-      const chosen = choose({ project: PROJECT, spec, count, fleet: fleet.view(now), seed, exclude: [] });
+      const chosen = choose({ project: PROJECT, spec, count, fleet: fleet.view(now), placements: o.placements, seed, exclude: [] });
       blocks = new Map();
       for (const edge of chosen) if (edge) blocks.set(edge, { count: (blocks.get(edge)?.count ?? 0) + 1, sequence: 0 });
       for (const [edge, block] of blocks) {

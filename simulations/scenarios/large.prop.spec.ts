@@ -3,6 +3,7 @@ import { policyOf } from '../report/policies.ts';
 import { BURST, burst } from './burst.ts';
 import { full } from './full.ts';
 import { edgeLoss, preempt, upgrade } from './others.ts';
+import { LIFT, programsOf } from './upgrade.ts';
 
 /** The large scenarios at a size for every change: the same code, a hundredth of the numbers. */
 describe('large scenarios, small', () => {
@@ -25,11 +26,24 @@ describe('large scenarios, small', () => {
   test.each([
     ['preempt', preempt],
     ['edge-loss', edgeLoss],
-    ['upgrade', upgrade],
   ])('%s: nothing bad happens, and all of it ends', { timeout: 120_000 }, (_, scenario) => {
     const { violation, figures } = scenario({ seed: 1, scale: 0.003 });
     expect(violation).toBeNull();
     expect(figures.started).toBeGreaterThan(200);
     expect(figures.ended + figures.lost).toBe(figures.started);
+  });
+
+  test('upgrade: histories begin in one version of the records and end in the other, and fold to their states', { timeout: 120_000 }, () => {
+    const { violation, figures, written } = upgrade({ seed: 1, scale: 0.003 });
+    expect(violation).toBeNull();
+    expect(figures.ended + figures.lost).toBe(figures.started);
+    expect(written.mixed).toBeGreaterThan(100);
+  });
+
+  test.each([
+    ['an upcaster that forgets a field', 'INV-REPLAY', programsOf(({ process: _, ...old }) => LIFT(old))],
+    ['an old program that takes a newer version for its own', 'INV-SCHEMA', programsOf(LIFT, 2)],
+  ] as const)('upgrade: %s is found by %s', { timeout: 120_000 }, (_, invariant, programs) => {
+    expect(upgrade({ seed: 1, scale: 0.003, programs }).violation?.invariant).toBe(invariant);
   });
 });

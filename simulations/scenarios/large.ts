@@ -1,6 +1,6 @@
 /**
  * What all large scenarios share: a fleet of the paper's size in lean keeping, jobs that arrive and end, faults that a scenario
- * brings, figures over virtual time, and the two phases. Checkers follow one actor in sixteen.
+ * brings, figures over virtual time, and the two phases. Checkers follow one actor in sixteen, on a few nodes all.
  */
 import type { ClientKey, ProjectName } from '#bus/ids.ts';
 import type { Parts } from '../hosts/parts.ts';
@@ -12,7 +12,7 @@ import { GOOD_LINK } from '../ports/link.ts';
 import { GOOD_MACHINE } from '../ports/machine-quality.ts';
 import { limitsAsked } from '../workload/distributions.ts';
 import { specOf } from '../workload/spec.ts';
-import { Tenant } from '../workload/tenant.ts';
+import { type GroupPlan, Tenant } from '../workload/tenant.ts';
 import { type JobPlan, Trainer } from '../workload/trainer.ts';
 import { capacityOf, PAPER_NODE } from './capacity.ts';
 import { Figures } from './figures.ts';
@@ -32,6 +32,8 @@ export type LargeOptions = {
   readonly tickMs: number;
   /** Brings the scenario's faults; called once everything has started. */
   readonly during?: (run: Run, tenants: readonly Tenant[], random: Random, trainers: readonly Trainer[]) => void;
+  /** What is asked of each sandbox while it runs. */
+  readonly asks?: GroupPlan['asks'];
   /** What is asked for has an owner with a lease on it, and this policy for when that is lost. */
   readonly owned?: (random: Random) => Pick<JobPlan, 'leaseMs' | 'graceMs' | 'onOwnerLost'>;
   /** When faults end, before everything is asked to end. */
@@ -49,6 +51,8 @@ export const WARM_UP_MS = 5_000;
 
 /** As many as come in the full unit's ramp: an end costs the bus and the nodes as much as a create. */
 const ENDED_PER_SECOND = 5_000;
+/** On so few nodes checkers follow every actor. */
+const FOLLOWED_WHOLE = 8;
 
 export const large = (o: LargeOptions): LargeResult => {
   const figures = new Figures();
@@ -59,7 +63,7 @@ export const large = (o: LargeOptions): LargeResult => {
     tiebreak: 'fifo',
     keeping: 'lean',
     duplicateWindowMs: 20_000,
-    oneIn: 16,
+    oneIn: o.nodes <= FOLLOWED_WHOLE ? 1 : 16,
     nodes: o.nodes,
     capacity: capacityOf(PAPER_NODE),
     apiservers: 4,
@@ -106,7 +110,7 @@ const tenantOf = (run: Run, figures: Figures, project: string, random: Random): 
 };
 
 /** One job is scheduled at a time: a day has thousands. */
-const feed = (run: Run, tenants: readonly Tenant[], trainers: Trainer[], { jobs, owned }: LargeOptions, large: Random): void => {
+const feed = (run: Run, tenants: readonly Tenant[], trainers: Trainer[], { jobs, owned, asks = () => [] }: LargeOptions, large: Random): void => {
   const coming = jobs(large.child('jobs'))[Symbol.iterator]();
   const random = large.child('plans');
   let number = 0;
@@ -118,7 +122,7 @@ const feed = (run: Run, tenants: readonly Tenant[], trainers: Trainer[], { jobs,
       const spec = specOf({ ...limitsAsked(random), totalMs: 86_400_000, idleMs: null });
       const key = `job-${number}` as ClientKey;
       number += 1;
-      const plan = { key, count: job.sandboxes, spec, timeoutMs: 300_000, useMs: job.useMs, asks: () => [], endBy: 'DeleteSandbox' as const };
+      const plan = { key, count: job.sandboxes, spec, timeoutMs: 300_000, useMs: job.useMs, asks, endBy: 'DeleteSandbox' as const };
       if (tenant && owned) {
         const asked = { key, lifeMs: 86_400_000, ...owned(random.child(`owner ${number}`)), groups: [plan] };
         const trainer = new Trainer(run.cluster, tenant, asked, random.child(`trainer ${number}`));

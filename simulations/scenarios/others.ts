@@ -1,11 +1,11 @@
 /** Large scenarios beside the full unit: a day, jobs preempted, nodes that die, and an upgrade of the records in the middle of it. */
-import type { ActorDefinition } from '#actors/kernel/definition.ts';
+import type { DurationMs } from '#bus/units.ts';
 import type { Random } from '../kernel/random.ts';
 import type { Trace } from '../kernel/trace.ts';
 import { dayShape, lifeMs, sandboxesPerJob } from '../workload/distributions.ts';
 import type { Figures } from './figures.ts';
 import { type Job, type LargeOptions, type LargeResult, large, WARM_UP_MS } from './large.ts';
-import { PRODUCTION } from '../hosts/parts.ts';
+import { type Programs, programsOf } from './upgrade.ts';
 import type { Run } from './run.ts';
 
 export type ScenarioOptions = { readonly seed: number; readonly scale: number; readonly trace?: Trace; readonly say?: (run: Run, figures: Figures) => void };
@@ -84,32 +84,50 @@ export const edgeLoss = (o: ScenarioOptions): LargeResult =>
   });
 
 /**
- * Half of the Edges run a program that writes version 1 of the sandbox's records, the other half one that writes version 2 and reads
- * both; then the old ones are restarted with the new program, one after another.
+ * A steady state written by the old program; then every node is restarted with the new one, one after another. On one of them the old
+ * one is tried again: it must not start over what it cannot read.
  */
-export const upgrade = (o: ScenarioOptions): LargeResult => {
-  const versions = { newest: 1 };
-  const sandbox: typeof PRODUCTION.sandbox = {
-    ...(PRODUCTION.sandbox as ActorDefinition<never, never, never, never>),
-    get schema() {
-      return versions.newest;
-    },
-    parseState: (raw: unknown, schema?: number) => {
-      if ((schema ?? 1) > versions.newest) throw new Error(`an old program met version ${schema}`);
-      return PRODUCTION.sandbox.parseState(raw, Math.min(schema ?? 1, PRODUCTION.sandbox.schema));
-    },
-  } as typeof PRODUCTION.sandbox;
-  return large({
+export const upgrade = (o: ScenarioOptions & { readonly programs?: Programs }): UpgradeResult => {
+  const { old, now, lift } = o.programs ?? programsOf();
+  const upgraded = new Set<string>();
+  const begun = new Set<string>();
+  const written = { old: 0, now: 0, mixed: 0 };
+  const result = large({
     ...steady(o, 0.25),
-    parts: { sandbox },
+    // Something is written of each while it runs: before the upgrade of some, after it of others.
+    asks: (index) => [{ afterMs: 20_000 + ((index * 37) % 100) * 1_000, command: { type: 'ExtendLives', totalMs: 80_000_000 as DurationMs } }],
+    cluster: { partsOfNode: (edge) => (upgraded.has(edge) ? now : old), lift },
+    observers: [
+      {
+        stored: (_, commit) => {
+          if (commit?.kind !== 'sandbox') return;
+          written[commit.schema === 1 ? 'old' : 'now'] += 1;
+          if (commit.schema === 1) begun.add(commit.actorId);
+          else if (begun.delete(commit.actorId)) written.mixed += 1;
+        },
+      },
+    ],
     during: ({ cluster }) => {
       cluster.time.after(STEADY_MS * 1_000, 'upgrade', () => {
-        versions.newest = 2; // readers first: from here on every program reads both
-        for (const [i, node] of cluster.nodes.entries()) cluster.time.after(i * 200_000, 'new program', () => cluster.crash(`edge-${node.name}`));
+        for (const [i, { name }] of cluster.nodes.entries())
+          cluster.time.after(i * 200_000, 'new program', () => {
+            upgraded.add(name);
+            cluster.crash(`edge-${name}`);
+          });
+        const first = cluster.nodes[0]?.name;
+        if (!first) return;
+        cluster.time.after(130_000_000, 'old program again', () => {
+          upgraded.delete(first);
+          cluster.crash(`edge-${first}`);
+        });
+        cluster.time.after(150_000_000, 'new program', () => upgraded.add(first)); // its supervisor has started it ever again
       });
     },
   });
+  return { ...result, written };
 };
+/** Commits of sandboxes by the version that they are written in; `mixed`: sandboxes with both. */
+export type UpgradeResult = LargeResult & { readonly written: { readonly old: number; readonly now: number; readonly mixed: number } };
 
 const STEADY_MS = 60_000;
 

@@ -22,7 +22,7 @@ import type { Authenticate } from '../identity.ts';
 import { jobDeadlineCommand, rolloutDeadlineCommand, runJobEffect, runRolloutEffect } from './effects.ts';
 import { JOBS_LIMITS } from './limits.ts';
 import { PausedJobs } from './paused-jobs.ts';
-import { Presence } from './presence.ts';
+import { Presence } from '../presence.ts';
 import { SharedActors } from './shared-actors.ts';
 import { createJobVerbs, type JobActors, type RolloutActors } from './verbs.ts';
 

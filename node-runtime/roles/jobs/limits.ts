@@ -1,8 +1,4 @@
 export const JOBS_LIMITS = {
-  /** How often an instance says that it is there. */
-  presenceEveryMs: 1_000,
-  /** An instance not heard for this long is taken for dead, and the others take its actors. A few lost beats are not a death. */
-  presenceTimeoutMs: 4_000,
   /** After its start an instance listens this long before it takes anything: others may be there. */
   presenceListenMs: 1_100,
   /** Commits lost by a subscriber are looked for this often. */

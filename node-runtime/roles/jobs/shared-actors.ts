@@ -15,7 +15,7 @@ import type { EventLog, StoredCommit } from '#actors/ports/event-log.ts';
 import type { Log } from '../../log/log.ts';
 import { ActorDriver, type DriverOptions } from '../driver/driver.ts';
 import { JOBS_LIMITS } from './limits.ts';
-import type { Presence } from './presence.ts';
+import type { Presence } from '../presence.ts';
 
 type Newest<S> = { readonly state: S; readonly stored: StoredCommit };
 type Kind = ActorAddress['kind'];

@@ -40,6 +40,7 @@ import type { Log } from '../../log/log.ts';
 import { ActorDriver } from '../driver/driver.ts';
 import { JobLooks } from '../job-looks.ts';
 import { LaneTurns } from './lane-turns.ts';
+import { Presence } from '../presence.ts';
 import { PLACEMENT_LIMITS } from './limits.ts';
 import { Messages } from './messages.ts';
 import { type Room, roomFor, settleRoom } from './spending.ts';
@@ -69,6 +70,7 @@ export class Placement {
   readonly #consumers: CommandConsumer[] = [];
   readonly #recent = new Map<string, ActorAddress>();
   #beats: { unsubscribe(): void } | undefined;
+  #presence: Presence | undefined;
   #hearsAllFromMs = 0;
 
   constructor(options: PlacementOptions) {
@@ -97,6 +99,13 @@ export class Placement {
         if (beat.success) this.#fleet.observe(beat.data, this.#o.clock.now());
       },
     });
+    this.#presence = new Presence({
+      connection: this.#o.connection,
+      clock: this.#o.clock,
+      role: 'placement',
+      instance: `p-${randomBytes(8).toString('hex')}`,
+      onChange: () => this.#counted(),
+    });
     this.#hearsAllFromMs = this.#o.clock.monotonicMs() + PLACEMENT_LIMITS.firstHearingMs;
     for (let lane = 0; lane < this.#o.laneCount; lane += 1) {
       await this.#consume(`report-${lane}`, reportLaneSubject(lane), PLACEMENT_LIMITS.reportsInFlight, (delivery) => this.#handle(delivery, undefined));
@@ -104,8 +113,13 @@ export class Placement {
     }
   }
 
+  #counted(): void {
+    this.#fleet.placements = this.#presence?.count ?? 1;
+  }
+
   async close(): Promise<void> {
     this.#beats?.unsubscribe();
+    this.#presence?.close();
     this.#turns.close();
     await Promise.all(this.#consumers.map((c) => c.close()));
     this.#driver.close();
@@ -174,7 +188,7 @@ export class Placement {
       return;
     }
     const known = this.#driver.peek(address) !== undefined; // the decider answers from the record
-    const input = { ...command, fleet: this.#fleet.view(now), seed: seed(), exclude: [] };
+    const input = { ...command, fleet: this.#fleet.view(now), placements: this.#fleet.placements, seed: seed(), exclude: [] };
     const near = command.forkedFrom ? parseSandboxId(command.forkedFrom).edge : null;
     const choices = known ? [] : near ? chooseNear(input, near) : choose(input);
     if (now < command.deadlineAt && this.#mayBeOutdated(choices, envelope, delivery.attempt, now)) {
@@ -241,7 +255,17 @@ export class Placement {
     const item = state?.items[index];
     if (!state || !item) return null;
     const exclude = item.edge ? [...item.refusedBy, item.edge] : item.refusedBy;
-    return choose({ project: state.project, spec: state.spec, count: 1, fleet: this.#fleet.view(now), seed: seed(), exclude })[0] ?? null;
+    return (
+      choose({
+        project: state.project,
+        spec: state.spec,
+        count: 1,
+        fleet: this.#fleet.view(now),
+        placements: this.#fleet.placements,
+        seed: seed(),
+        exclude,
+      })[0] ?? null
+    );
   }
 
   async #load(address: ActorAddress): Promise<RequestState | undefined> {

@@ -6,7 +6,13 @@ import { createHash } from 'node:crypto';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { presenceFilter, presenceSubject } from '#bus/subjects.ts';
 import type { Clock } from '#actors/ports/clock.ts';
-import { JOBS_LIMITS } from './limits.ts';
+
+export const PRESENCE_LIMITS = {
+  /** How often an instance says that it is there. */
+  everyMs: 1_000,
+  /** An instance not heard for this long is taken for dead. A few lost beats are not a death. */
+  timeoutMs: 4_000,
+} as const;
 
 export type PresenceOptions = {
   readonly connection: NatsConnection;
@@ -40,7 +46,12 @@ export class Presence {
     this.#timer = setInterval(() => {
       this.#beat('here');
       this.#forgetSilent();
-    }, JOBS_LIMITS.presenceEveryMs);
+    }, PRESENCE_LIMITS.everyMs);
+  }
+
+  /** Instances that are there, this one among them. */
+  get count(): number {
+    return this.#heard.size;
   }
 
   /** Whether the work of this actor is this instance's. */
@@ -70,7 +81,7 @@ export class Presence {
 
   #forgetSilent(): void {
     const before = this.#heard.size;
-    const oldest = this.#o.clock.monotonicMs() - JOBS_LIMITS.presenceTimeoutMs;
+    const oldest = this.#o.clock.monotonicMs() - PRESENCE_LIMITS.timeoutMs;
     for (const [name, at] of this.#heard) if (at < oldest) this.#heard.delete(name);
     if (this.#heard.size !== before) this.#o.onChange();
   }

@@ -35,6 +35,7 @@ test('every actor has one owner; the dead and the leaving are replaced, the othe
   const before = new Map(ACTORS.map((actor) => [actor, ownersOf(actor, all)[0]]));
   for (const one of all) expect(ACTORS.filter((actor) => before.get(actor) === one).length).toBeGreaterThan(50);
 
+  await until(() => [a, b, c].every(({ presence }) => presence.count === 3));
   c.presence.close(); // says good-bye
   await until(() => ACTORS.every((actor) => ownersOf(actor, [a, b]).length === 1));
   for (const actor of ACTORS) if (before.get(actor) !== c) expect(ownersOf(actor, [a, b])).toEqual([before.get(actor)]);
