@@ -32,6 +32,9 @@ enum {
 	/* A cgroup stays busy for an instant after its last process: first and longest pause between two looks. */
 	RETRY_FIRST_MS = 1,
 	RETRY_LONGEST_MS = 64,
+	/* For an upper that an overlay is just letting go of: some milliseconds after its last process. Nothing else is done meanwhile. */
+	UPPER_TRIES = 25,
+	UPPER_TRY_MS = 10,
 	/* For the lock of a launcher that is dying; a living one keeps it. */
 	LOCK_WAIT_SECONDS = 2,
 	/* Names tried for one directory in the trash before giving up. */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <time.h>
 #include <unistd.h>
 
 /*
@@ -89,13 +90,15 @@ static void unstage(int count)
 
 /*
  * volatile: closing a sandbox must not sync the node's disk. redirect_dir: renaming a directory of the image works as it does on a
- * plain disk. metacopy off: an upper is complete, so that it can become a layer.
+ * plain disk. metacopy off: an upper is complete, so that it can become a layer. index: what is written through one name of a file with
+ * several is seen through all of them; the packer gives the upper those that are still names of a layer below (packer/links.h).
  */
 static int configure(int context, int upper, int work)
 {
 	return fsconfig(context, FSCONFIG_SET_STRING, "source", "overlay", 0) < 0 || set_fd_path(context, "upperdir", upper) < 0 || set_fd_path(context, "workdir", work) < 0 ||
 			       fsconfig(context, FSCONFIG_SET_STRING, "redirect_dir", "on", 0) < 0 ||
 			       fsconfig(context, FSCONFIG_SET_STRING, "metacopy", "off", 0) < 0 ||
+			       fsconfig(context, FSCONFIG_SET_STRING, "index", "on", 0) < 0 ||
 			       fsconfig(context, FSCONFIG_SET_FLAG, "volatile", NULL, 0) < 0 ||
 			       fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0
 		       ? -1
@@ -145,6 +148,11 @@ static int create_either_way(const struct lowers *lowers, const struct storage *
 {
 	if (!old_way_works && !launcher.old_kernel) {
 		int result = create(lowers, false, storage, fault);
+		/* the overlay of a launch that died with its launcher is still being taken apart, and with an index an upper has one overlay */
+		for (int tries = 0; result < 0 && fault->error == EBUSY && tries < UPPER_TRIES; tries++) {
+			nanosleep(&(struct timespec){.tv_nsec = UPPER_TRY_MS * 1000000L}, NULL);
+			result = create(lowers, false, storage, fault);
+		}
 		if (result >= 0 || fault->error != EINVAL)
 			return result;
 	}

@@ -2,7 +2,9 @@
  * dsec-pack: makes an image of what one sandbox has written. @paper §6.1
  *
  *   dsec-pack --upper DIR | --disk IMAGE  --first-id N --image OUT --data OUT --uuid HEX32
- *             [--earlier TAG:PATH]… [--rule PATTERN]… [--share]
+ *             [--earlier TAG:PATH]… [--rule PATTERN]… [--share] [--merged DIR]
+ *
+ * `--merged`: the tree as the sandbox sees it; without it hard links that reach into layers below are not completed (links.h).
  *
  * It says `ready` and waits for a line; meanwhile whoever started it brings the sandbox to rest. It reads everything and says
  * `taken`; the sandbox may go on. Then it writes the image, and says `done` with the digests of both files. What else it says: report.h.
@@ -12,6 +14,7 @@
 #include "data.h"
 #include "image.h"
 #include "limits.h"
+#include "links.h"
 #include "report.h"
 #include "scrub.h"
 #include "source.h"
@@ -28,14 +31,14 @@
 #include <unistd.h>
 
 struct order {
-	const char *upper, *disk, *image, *data;
+	const char *upper, *disk, *merged, *image, *data;
 	uint32_t first_id;
 	uint8_t uuid[16];
 };
 
 static _Noreturn void usage(const char *what)
 {
-	fprintf(stderr, "dsec-pack: %s\nusage: dsec-pack --upper DIR|--disk IMAGE --first-id N --image OUT --data OUT --uuid HEX32 [--earlier TAG:PATH]... [--rule PATTERN]... [--share]\n", what);
+	fprintf(stderr, "dsec-pack: %s\nusage: dsec-pack --upper DIR|--disk IMAGE --first-id N --image OUT --data OUT --uuid HEX32 [--earlier TAG:PATH]... [--rule PATTERN]... [--share] [--merged DIR]\n", what);
 	exit(EXIT_USAGE);
 }
 
@@ -61,7 +64,7 @@ static struct order parse(int count, char **words)
 	static const struct option OPTIONS[] = {
 		{"upper", required_argument, NULL, 'u'}, {"disk", required_argument, NULL, 'd'}, {"first-id", required_argument, NULL, 'f'},
 		{"image", required_argument, NULL, 'i'}, {"data", required_argument, NULL, 'b'}, {"uuid", required_argument, NULL, 'U'},
-		{"earlier", required_argument, NULL, 'e'}, {"rule", required_argument, NULL, 'r'}, {"share", no_argument, NULL, 's'}, {0},
+		{"earlier", required_argument, NULL, 'e'}, {"rule", required_argument, NULL, 'r'}, {"share", no_argument, NULL, 's'}, {"merged", required_argument, NULL, 'm'}, {0},
 	};
 	struct order order = {0};
 	for (int option; (option = getopt_long(count, words, "", OPTIONS, NULL)) >= 0;)
@@ -74,6 +77,7 @@ static struct order parse(int count, char **words)
 		case 'U': parse_uuid(optarg, order.uuid); break;
 		case 'e': add_earlier(optarg); break;
 		case 's': data_may_clone(); break;
+		case 'm': order.merged = optarg; break;
 		case 'r':
 			if (!scrub_add(optarg))
 				usage("--rule: not a path below /, or too many");
@@ -110,10 +114,12 @@ int main(int count, char **words)
 	raise_descriptors();
 	struct order order = parse(count, words);
 	data_create(order.data);
-	int upper = order.upper ? source_open_directory(order.upper) : source_open_disk(order.disk);
+	struct source source = order.upper ? source_open_directory(order.upper) : source_open_disk(order.disk);
 	say("ready");
 	wait_for_word();
-	struct inode *root = tree_read(upper, order.first_id, &tree);
+	if (order.merged && source.work >= 0)
+		links_complete(source.work, order.merged);
+	struct inode *root = tree_read(source.upper, order.first_id, &tree);
 	struct data_counts data = data_finish();
 	say("taken files=%llu bytes=%llu stored=%llu shared=%llu cloned=%llu removed=%llu", (unsigned long long)tree.files, (unsigned long long)tree.bytes,
 	    (unsigned long long)data.stored_bytes, (unsigned long long)data.shared_bytes, (unsigned long long)data.cloned_bytes, (unsigned long long)tree.removed);

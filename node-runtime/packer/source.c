@@ -13,12 +13,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int source_open_directory(const char *path)
+struct source source_open_directory(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
+	struct source source = {.upper = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), .work = -1};
+	if (source.upper < 0)
 		fail("open the writable layer");
-	return fd;
+	source.work = openat(source.upper, "../work", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return source;
 }
 
 static int is_backed_by(const char *device, const struct stat *image)
@@ -48,7 +49,7 @@ static int find_device(const char *image, char *device, size_t size)
 	return found;
 }
 
-int source_open_disk(const char *image)
+struct source source_open_disk(const char *image)
 {
 	char device[64];
 	if (!find_device(image, device, sizeof device)) {
@@ -59,8 +60,9 @@ int source_open_disk(const char *image)
 	int context = fsopen("ext4", FSOPEN_CLOEXEC), mounted = -1;
 	if (context >= 0 && fsconfig(context, FSCONFIG_SET_STRING, "source", device, 0) == 0 && fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == 0)
 		mounted = fsmount(context, FSMOUNT_CLOEXEC, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
-	int fd = mounted < 0 ? -1 : openat(mounted, "upper", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
+	struct source source = {.upper = mounted < 0 ? -1 : openat(mounted, "upper", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
+	if (source.upper < 0)
 		fail("look into the sandbox's disk");
-	return fd;
+	source.work = openat(mounted, "work", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return source;
 }

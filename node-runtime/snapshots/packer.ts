@@ -20,6 +20,8 @@ export type PackOrder = {
   readonly what: string;
   /** The upper directory, or the image of the sandbox's own disk in which it lies. */
   readonly upper: { readonly directory: string } | { readonly disk: string };
+  /** The tree as the sandbox sees it. */
+  readonly merged?: string;
   /** First id of the sandbox on the host. */
   readonly firstId: number;
   /** Files to be made. */
@@ -50,6 +52,9 @@ export type Written = { readonly data: LayerDigest | null; readonly image: Layer
 
 /** What it says that it could not do, of the files that it makes on the store's file system. */
 const WRITING: ReadonlySet<string> = new Set(['make data file', 'write data file', 'read the data file', 'make image', 'write image']);
+
+/** Of what it writes into the upper: packer/links.h. */
+const COMPLETING = 'complete hard links';
 
 /** As the launcher gives them out: ID_RANGE_FIRST and ID_RANGE_SIZE of its limits.h. */
 export const firstIdOf = (slot: number): number => 100_000 + slot * 65_536;
@@ -82,6 +87,7 @@ export class Packer {
       ...earlier,
       ...rules,
       ...(order.share ? ['--share'] : []),
+      ...(order.merged ? ['--merged', order.merged] : []),
     ];
     this.#child = spawn(join(projectRoot(), 'build/native/dsec-pack'), args, { stdio: ['pipe', 'pipe', 'pipe'], cwd: '/' });
     this.#ended = new Promise((resolve) => {
@@ -151,6 +157,14 @@ export class Packer {
         `snapshot of ${this.#what}: ${first || '/'} cannot be kept as it is: ${second}; remove it, or leave it out by a scrub rule`,
         {
           details: { path: first || '/', reason: second },
+        },
+      );
+    if ((first === 'ENOSPC' || first === 'EDQUOT') && second === COMPLETING)
+      return DsecError.of(
+        'NO_SPACE',
+        `snapshot of ${this.#what}: its disk has no room for the names of a file with several; remove something inside, then take it again`,
+        {
+          details: { errno: first },
         },
       );
     if (first === 'ENOSPC' || first === 'EDQUOT')

@@ -29,6 +29,8 @@ import { Packer, firstIdOf, type PackOrder, type Taken } from './packer.ts';
 /** The sandbox's side: where its upper lies, and how it is brought to rest. */
 export type SnapshotSource = {
   readonly upper: PackOrder['upper'];
+  /** Where its tree can be seen as it sees it. */
+  readonly merged: string;
   rest(): Promise<void>;
   goOn(): Promise<void>;
   /** Nobody waits for the snapshot any more: nothing is to come of it. */
@@ -82,6 +84,7 @@ export class Snapshotter {
     const packer = new Packer({
       what: `sandbox ${sandbox.id}`,
       upper: source.upper,
+      merged: source.merged,
       firstId: firstIdOf(sandbox.slot),
       image,
       data,

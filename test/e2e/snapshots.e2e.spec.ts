@@ -19,7 +19,14 @@ beforeAll(async () => {
   const root = join(host.dir, 'odd-root');
   makeBusyboxRoot(root);
   for (const program of ['/usr/sbin/setcap', '/usr/sbin/getcap', '/usr/bin/setfacl', '/usr/bin/getfacl'].filter(isProgram)) copyProgram(root, program);
-  execFileSync('sh', ['-euc', 'mkdir -p d/sub t2 opt; touch d/old d/sub/older opt/kept opt/gone; echo base > etc/name'], { cwd: root });
+  execFileSync(
+    'sh',
+    [
+      '-euc',
+      'mkdir -p d/sub t2 opt; touch d/old d/sub/older opt/kept opt/gone; echo base > etc/name; mkdir -p l/sub; echo one > l/a; ln l/a l/b; ln l/a l/sub/c; echo p > l/p; ln l/p l/q; mkdir x; cp bin/busybox x/sleep; ln x/sleep x/again',
+    ],
+    { cwd: root },
+  );
   await buildLayer(host.store, { name: 'odd', kind: 'base', source: { type: 'directory', path: root } });
 });
 afterAll(async () => {
@@ -85,6 +92,41 @@ describe.each([
     expect(await inCopy(snapshotId, 'cd /w/m; stat -c %i a b | sort -u | wc -l; echo more >> a; cat a')).toBe('1\nhi\nmore\n');
     expect(facts.storedBytes).toBeLessThan(20_000_000);
     expect(await inside(box, manifest)).toBe(expected);
+  });
+
+  test('a file with several names is one file, whichever is written, in every generation (C27)', async () => {
+    const view = 'cd /l; cat b sub/c; stat -c "%i %h" b sub/c | sort -u; cat p q';
+    const shown = (text: string, links: number): RegExp => new RegExp(`^(${text}\n){2}\\d+ ${links}\np\np\n$`);
+    await using origin = await dsec.runContainer({ image: 'odd', ...limits });
+    expect(await inside(origin, `cd /l; echo two >> a; cat a; ${view}`)).toMatch(new RegExp(`^one\ntwo\n${shown('one\ntwo', 3).source.slice(1)}`));
+    const first = await origin.snapshot();
+    expect(await inside(origin, view)).toMatch(shown('one\ntwo', 3));
+    await using second = await dsec.runContainer({ image: { snapshot: first.snapshotId }, ...limits });
+    expect(await inside(second, `cd /l; echo three >> sub/c; ${view}`)).toMatch(shown('one\ntwo\nthree', 3));
+    await inside(second, 'rm /l/a; mkdir /l/new; ln /l/b /l/new/d');
+    expect(await inside(second, view)).toMatch(shown('one\ntwo\nthree', 3));
+    const [third] = (await second.fork(1)).sandboxes;
+    expect(await inside(third as Sandbox, `ls /l; ${view}; cat /l/new/d`)).toMatch(/^b\nnew\np\nq\nsub\n(one\ntwo\nthree\n){2}\d+ 3\np\np\none\ntwo\nthree\n$/);
+    await third?.stop();
+  });
+
+  test('also of a program that runs, and its set-id bit stays (C27)', async () => {
+    await using origin = await dsec.runContainer({ image: 'odd', ...limits });
+    await inside(origin, 'chmod 4755 /x/sleep');
+    await origin.start(['/x/sleep', '600']);
+    const view = 'cd /x; stat -c "%a %h" sleep again; stat -c %i sleep again | sort -u | wc -l';
+    expect(await inside(origin, view)).toBe('4755 2\n4755 2\n1\n');
+    expect(await inCopy((await origin.snapshot()).snapshotId, view)).toBe('4755 2\n4755 2\n1\n');
+  });
+
+  test('also when the name that was written is gone again (C27)', async () => {
+    await using origin = await dsec.runContainer({ image: 'odd', ...limits });
+    await inside(origin, 'cd /l; echo two >> a; rm a; rm q');
+    const view = 'cd /l; ls; cat b sub/c; stat -c "%h" b p';
+    const expected = 'b\np\nsub\none\ntwo\none\ntwo\n2\n1\n';
+    expect(await inside(origin, view)).toBe(expected);
+    expect(await inCopy((await origin.snapshot()).snapshotId, view)).toBe(expected);
+    expect(await inside(origin, view)).toBe(expected);
   });
 
   test('the same upper gives the same layer; one that changed gives another, which stores what changed', async () => {

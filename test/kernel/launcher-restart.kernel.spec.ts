@@ -1,11 +1,13 @@
 /** Death of the launcher: harms no live sandbox, and the next one finds, ends and launches as if nothing had happened. */
-import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { chownSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { LauncherClient } from '#runtime/launcher/client.ts';
 import { ensureLauncher } from '#runtime/launcher/process.ts';
+import { firstIdOf } from '#runtime/snapshots/packer.ts';
 import { LauncherStand } from './launcher-stand.ts';
 
 let stand: LauncherStand;
@@ -101,6 +103,29 @@ test('a sandbox whose first process died is listed as dead and can be destroyed'
   expect(await stand.client.list()).toEqual([{ id: stand.id(4), pid: 0 }]);
   await stand.client.destroy({ id: stand.id(4) });
   expect(await stand.client.list()).toEqual([]);
+  expect(stand.leftovers()).toEqual([]);
+});
+
+test('an upper whose overlay is still being let go of is waited for, and one that is in use is not taken', async () => {
+  const { upper, work, execDir } = stand.spec(20);
+  for (const directory of [upper, work]) {
+    mkdirSync(directory, { recursive: true });
+    chownSync(directory, firstIdOf(20), firstIdOf(20));
+  }
+  const same = { upper, work, execDir, slot: 20 };
+  const hold =
+    'mount -t tmpfs none /mnt; mkdir /mnt/l /mnt/m; mount -t erofs -o loop "$0" /mnt/l; mount -t overlay none -o lowerdir=/mnt/l,upperdir="$1",workdir="$2",index=on /mnt/m; echo held; read -r _';
+  const holder = spawn('unshare', ['--mount', '--propagation', 'private', 'sh', '-euc', hold, stand.base.path, upper, work], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  const ended = once(holder, 'close');
+  await Promise.race([once(holder.stdout, 'data'), ended.then(() => Promise.reject(new Error('nothing was held')))]);
+  await expect(stand.client.launch(stand.spec(21, same))).rejects.toMatchObject({ message: expect.stringContaining('busy') });
+  const launching = stand.client.launch(stand.spec(22, same));
+  holder.stdin.end('\n');
+  expect((await launching).pid).toBeGreaterThan(0);
+  await ended;
+  await stand.client.destroy({ id: stand.id(22), upper, work });
   expect(stand.leftovers()).toEqual([]);
 });
 

@@ -164,6 +164,7 @@ export class ContainerBackend implements NodeBackend {
     const { upper, disk } = sandboxPaths(this.#o, id);
     return this.#o.snapshots.take(sandbox, order, {
       upper: spec.limits.diskMiB === null ? { directory: upper } : { disk },
+      merged: `/proc/${sandbox.pid}/root`,
       rest: async () => {
         if (sandbox.returnTo === 'paused') await this.#freezer.hold(id, 'paused');
         await this.#freezer.hold(id, 'snapshot');
