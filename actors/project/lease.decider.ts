@@ -73,8 +73,8 @@ const overOf = (limits: QuotaAmounts, committed: QuotaAmounts): QuotaKey | undef
 const later = (why: string): WireError => wireError('OVERLOADED', `${why}; ask again`);
 
 /** Names whose limit it is: a job's share, or a project that may be one above the asker's. */
-export const overQuota = ({ whose, limits, usage }: QuotaNode, key: QuotaKey): WireError => {
-  const [limit, used] = [limits[key], usedOf(usage)[key] ?? 0];
+export const overQuota = ({ whose, limits, usage }: QuotaNode, key: QuotaKey, taken = usedOf(usage)): WireError => {
+  const [limit, used] = [limits[key], taken[key] ?? 0];
   const then = 'job' in whose ? 'end some of its sandboxes, or create a job with a larger share' : 'end some sandboxes or have its quota raised';
   return wireError('QUOTA_EXCEEDED', `${nameOf({ whose })} may use ${key} ${limit} and uses ${used}; ${then}`, { details: { ...whose, key, limit, used } });
 };

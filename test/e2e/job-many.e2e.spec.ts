@@ -1,6 +1,7 @@
 /** A job of hundreds as a whole: one call pauses, resumes and ends them all, tells how far it is, and what became of each. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { DsecClient, MembersByStatus } from '#sdk/mod.ts';
+import { refusal } from '#test/helpers/refusal.ts';
 import { type ControlPlane, startControlPlane } from '#test/helpers/control-plane.ts';
 
 const MEMBERS = 600;
@@ -49,4 +50,25 @@ test(`${MEMBERS} members are paused, resumed and ended by one call each; those t
   for (const members of told) expect(Object.values(members).reduce((sum, n) => sum + n, 0)).toBeLessThanOrEqual(MEMBERS);
   expect((await beside.refresh()).status).toBe('running');
   await beside.stop();
+});
+
+test('a share bounds groups as it bounds single ones, by whatever runs out first, and what has ended is free again', { timeout: 240_000 }, async () => {
+  const { state: job } = await dsec.jobs.create('shared', { share: { sandboxes: 20, memoryMiB: 200 } });
+  const options = { image: 'small', job: job.id, memoryLimitMb: 16 };
+  const whole = dsec.runContainers(options, { count: 13, mode: 'allOrNothing' });
+  expect(await refusal(whole.then((group) => group.orThrow()))).toMatchObject({
+    code: 'QUOTA_EXCEEDED',
+    details: { job: job.id, key: 'memoryMiB', limit: 200 },
+  });
+  const some = await dsec.runContainers(options, { count: 40 });
+  expect(some.sandboxes).toHaveLength(12); // 16 MiB each
+  for (const { error } of some.failures)
+    expect(error).toMatchObject({ code: 'QUOTA_EXCEEDED', details: { job: job.id, key: 'memoryMiB', limit: 200, used: 192 } });
+  const small = await dsec.runContainers({ ...options, memoryLimitMb: 4 }, { count: 2 }); // 8 MiB are left
+  expect(small.sandboxes).toHaveLength(2);
+  await Promise.all([...some.sandboxes, ...small.sandboxes].map((box) => box.stop()));
+  const tiny = await dsec.runContainers({ ...options, memoryLimitMb: 4 }, { count: 40 });
+  expect(tiny.sandboxes).toHaveLength(20);
+  for (const { error } of tiny.failures) expect(error).toMatchObject({ details: { key: 'sandboxes', limit: 20, used: 20 } });
+  await dsec.jobs.stop(job.id);
 });

@@ -33,6 +33,8 @@ export type DisturbOptions = {
 /** Of a model that is bigger than this one: the episodes wait for it, as they would. */
 const THINK_MS = 400;
 const LOOK_MS = 20;
+/** Sandboxes of 64 episodes take their time on a small machine: whoever watches is told that it goes on. */
+const TELL_MS = 10_000;
 
 export const disturb = async (o: DisturbOptions): Promise<Disturbed> => {
   const { say } = o;
@@ -65,6 +67,8 @@ export const disturb = async (o: DisturbOptions): Promise<Disturbed> => {
     if (trainer?.hasExited && !state.finished) problems.push(`the trainer ended by itself: ${trainer.complaint}`);
   };
 
+  const telling = setInterval(() => say(`${state.answered} turns so far`), TELL_MS).unref();
+  o.signal.addEventListener('abort', () => clearInterval(telling), { once: true });
   begin();
   await moreTurns(1 + randomInt(o.episodes / 2));
   say(`kill -9 ${trainer?.pid}: the trainer, after ${state.answered} turns`);
@@ -76,7 +80,7 @@ export const disturb = async (o: DisturbOptions): Promise<Disturbed> => {
   for await (const box of o.dsec.list({ labels: { 'dsec/job': o.jobId } })) if (box.state?.pid) pids.push(box.state.pid);
   const namespaces = recordNamespaces(pids);
   const pausedAt = performance.now();
-  const counts = await o.dsec.jobs.pause(o.jobId);
+  const counts = await o.dsec.jobs.pause(o.jobId, { onProgress: ({ paused = 0 }) => say(`${paused} are paused`) });
   const seconds = (performance.now() - pausedAt) / 1_000;
   const during = await whenGivenBack(o.platform, before.residentMiB);
   say(`${counts?.reached ?? 0} sandboxes paused in ${seconds.toFixed(1)} s, ${during.residentMiB} MiB resident`);
@@ -95,6 +99,7 @@ export const disturb = async (o: DisturbOptions): Promise<Disturbed> => {
     if (n === 0) await moreTurns(1 + randomInt(o.episodes / 4));
   }
   await trainer?.exited();
+  clearInterval(telling);
   if (!state.finished) problems.push(`the last trainer did not finish: ${trainer?.complaint}`);
   say('every episode has ended');
   return {

@@ -39,6 +39,7 @@ export const exportTrajectories = async (dsec: DsecClient, jobId: string, file: 
   return reports;
 };
 
+const seconds = (s = Number.NaN): string => `${s.toFixed(2)} s`;
 const ranOnce = ({ ran, steps }: EpisodeReport): boolean => ran.length === steps && ran.every((step, i) => step === i + 1);
 
 export const printPreemption = (episodes: readonly EpisodeReport[], disturbed: Disturbed, left: Leftovers, file: string): void => {
@@ -60,7 +61,7 @@ export const printPreemption = (episodes: readonly EpisodeReport[], disturbed: D
   const { paused, firstTurnSeconds, trainerKills, edgeKills } = disturbed;
   const lines = [
     `killed with SIGKILL       the trainer ${trainerKills} times, the Edge ${edgeKills} time`,
-    `trainer started → turn    ${firstTurnSeconds.map((s) => `${s.toFixed(2)} s`).join(', ')}`,
+    `its first turn            after ${firstTurnSeconds.slice(1).map(seconds).join(', ')} when it came back; ${seconds(firstTurnSeconds[0])} at the very first, with all sandboxes to be made`,
     paused
       ? `paused as a whole         ${paused.members} sandboxes in ${paused.seconds.toFixed(1)} s; resident memory ${paused.before.residentMiB} → ${paused.during.residentMiB} MiB, available on the machine ${paused.before.availableMiB} → ${paused.during.availableMiB} MiB`
       : 'paused as a whole         not at all',

@@ -20,7 +20,7 @@ import type { Clock } from '#actors/ports/clock.ts';
 import type { EventLog } from '#actors/ports/event-log.ts';
 import { nameOf, overQuota } from '#actors/project/lease.decider.ts';
 import { LeaseEnds } from '#actors/project/lease-ends.ts';
-import { freeOf, leasesOf, projectNode, type QuotaNode, shareNode, sizeLease, usedOf } from '#actors/project/quota.ts';
+import { committedOf, leasesOf, projectNode, type QuotaNode, shareNode, sizeLease, usedOf } from '#actors/project/quota.ts';
 import { QUOTA_LIMITS } from '#actors/project/limits.ts';
 import type { Log } from '../../log/log.ts';
 import type { Ledger } from './ledger.ts';
@@ -60,9 +60,15 @@ export class Lending {
     const { project, job, holder, lease: id, each, count, prefetch } = asked;
     const share = job && (await this.#shareOf(project, job));
     if (share && 'code' in share) return { outcome: 'refused', error: share };
-    const chain = this.#chain(project, share);
+    let chain = this.#chain(project, share);
     if (!chain) return { outcome: 'refused', error: wireError('FORBIDDEN', `there is no project ${project}; create it first`) };
-    const size = sizeLease(chain.nodes, each, count, prefetch);
+    let size = sizeLease(chain.nodes, each, count, prefetch);
+    if (size.kind === 'none' || (size.kind === 'lend' && size.count < count)) {
+      // "No room" is said of the log as it is after the question: what the asker has just ended makes room.
+      await this.#o.ledger.reach(await this.#o.ledger.ends());
+      chain = this.#chain(project, share) ?? chain;
+      size = sizeLease(chain.nodes, each, count, prefetch);
+    }
     if (size.kind === 'none') return { outcome: 'refused', error: refusal(chain.nodes, each) };
     if (size.kind === 'recall') {
       this.#recall(chain.states);
@@ -198,18 +204,17 @@ export class Lending {
   }
 }
 
-/** Names the first limit, from the job's share upwards, that has no room for one more. */
+/** Names the first limit, from the job's share upwards, that has no room for one more beside what is in use, or else what is lent. */
 const refusal = (nodes: readonly QuotaNode[], each: QuotaAmounts): WireError => {
-  for (const node of nodes) {
-    const left = leftOf(node.limits, usedOf(node.usage));
-    const key = (Object.keys(left) as QuotaKey[]).find((one) => fits({ [one]: left[one] }, each, 1) === 0);
-    if (key && each[key] === undefined)
-      return wireError('QUOTA_EXCEEDED', `${nameOf(node)} has a limit on ${key}; give the sandbox a limit of its own (limits.diskMiB)`, {
-        retry: 'never',
-      });
-    if (key) return overQuota(node, key);
-  }
-  const [first] = nodes;
-  const tightest = nodes.find((node) => fits(freeOf(node), each, 1) === 0) ?? first;
-  return wireError('QUOTA_EXCEEDED', `the quota of ${tightest && nameOf(tightest)} has no room; end some sandboxes or have it raised`);
+  for (const taken of [({ usage }: QuotaNode) => usedOf(usage), (node: QuotaNode) => committedOf(node, node.usage)])
+    for (const node of nodes) {
+      const left = leftOf(node.limits, taken(node));
+      const key = (Object.keys(left) as QuotaKey[]).find((one) => fits({ [one]: left[one] }, each, 1) === 0);
+      if (key && each[key] === undefined)
+        return wireError('QUOTA_EXCEEDED', `${nameOf(node)} has a limit on ${key}; give the sandbox a limit of its own (limits.diskMiB)`, {
+          retry: 'never',
+        });
+      if (key) return overQuota(node, key, taken(node));
+    }
+  return wireError('QUOTA_EXCEEDED', 'the quota has no room; end some sandboxes or have it raised');
 };
