@@ -7,11 +7,12 @@
  * A run that is killed does not get to look; then `undertaker.mjs` cleans up. `npm test` fails on a leak (`check.mjs`); a run of single files only prints it (the default export, vitest's global set-up).
  */
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, readdirSync, readFileSync, rmdirSync } from 'node:fs';
+import { mkdirSync, rmdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { hire, MARK } from './undertaker.mjs';
+import { attempt, directoriesIn, namesIn, textOf } from './vanishing.mjs';
 
 /** The kernel tears namespaces and control groups down in its own time. */
 const SETTLE_MS = 5_000;
@@ -123,19 +124,3 @@ const loopDevicesOn = (directory) =>
     .filter((name) => name.startsWith('loop'))
     .map((name) => `${name} (${textOf(`/sys/block/${name}/loop/backing_file`).trim()})`)
     .filter((device) => device.includes(`${directory}/`));
-
-const namesIn = (directory) => attempt(() => readdirSync(directory), []);
-const directoriesIn = (directory) =>
-  attempt(() => readdirSync(directory, { withFileTypes: true }), [])
-    .filter((entry) => entry.isDirectory())
-    .map(({ name }) => name);
-const textOf = (file) => attempt(() => readFileSync(file, 'utf8'), '');
-
-/** Entries of /proc and /sys vanish while they are read. */
-const attempt = (read, otherwise) => {
-  try {
-    return read();
-  } catch {
-    return otherwise;
-  }
-};

@@ -8,10 +8,11 @@
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { closeSync, existsSync, openSync, readdirSync, readFileSync, readSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readFileSync, readSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { attempt, directoriesIn, namesIn, textOf } from './vanishing.mjs';
 
 export const MARK = 'DSEC_TEST_RUN';
 const ROUNDS = 100;
@@ -116,22 +117,6 @@ const untilNone = async (find, end) => {
     if (left.length === 0) return;
     for (const one of left) attempt(() => end(one));
     await delay(ROUND_MS);
-  }
-};
-
-const namesIn = (directory) => attempt(() => readdirSync(directory), []);
-const directoriesIn = (directory) =>
-  attempt(() => readdirSync(directory, { withFileTypes: true }), [])
-    .filter((entry) => entry.isDirectory())
-    .map(({ name }) => name);
-const textOf = (file) => attempt(() => readFileSync(file, 'utf8'), '');
-
-/** Things of the dead vanish while they are looked at. */
-const attempt = (work, otherwise) => {
-  try {
-    return work();
-  } catch {
-    return otherwise;
   }
 };
 
