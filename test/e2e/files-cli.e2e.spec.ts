@@ -1,5 +1,6 @@
 /** `dsec cp`, `dsec cat` and `dsec ls-files` as a shell uses them. */
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -40,6 +41,22 @@ test('a file: to a name, into a directory, and back', async () => {
   ).toEqual({ code: 0, out: '\0\xff\n', err: '' });
   expect(await inside(stand.box, 'busybox stat -c "%n %s %a" /w/a /w/b')).toBe('/w/a 3 700\n/w/b 3 700\n');
   expect([...readFileSync(join(dir, 'c')), ...readFileSync(join(dir, 'd/b'))]).toEqual([0, 255, 10, 0, 255, 10]);
+});
+
+test('an interrupted copy leaves at once, says what stays, and nothing of it runs on inside', async () => {
+  const copying = spawn(process.execPath, [join(projectRoot(), 'build/dsec.mjs'), 'cp', '-', `${id}:/w/begun`], {
+    env: { ...process.env, DSEC_CONTEXT: stand.host.platform.contextFile },
+  });
+  let said = '';
+  copying.stderr.on('data', (chunk) => {
+    said += String(chunk);
+  });
+  await expect.poll(() => inside(stand.box, 'ls -d /w/begun 2>&1 || true'), { timeout: 30_000 }).toBe('/w/begun\n'); // its input stays open, and silent
+  copying.kill('SIGINT');
+  expect((await once(copying, 'close'))[0]).toBe(130);
+  expect(said).toContain('CANCELLED: interrupted; of a tree what had come stays');
+  const agents = () => inside(stand.box, 'cat /proc/[0-9]*/comm 2>&1 | grep -c aether');
+  await expect.poll(agents, { timeout: 30_000 }).toBe('1\n');
 });
 
 test('a directory: under its name, as a new name, its content; links as links; what is not carried is said', async () => {

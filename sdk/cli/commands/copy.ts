@@ -6,11 +6,14 @@ import { DsecError } from '#bus/errors.ts';
 import type { DsecClient } from '../../client.ts';
 import type { TreeReport } from '../../files/info.ts';
 import type { SandboxFiles } from '../../files/sandbox-files.ts';
+import type { FileCallOptions } from '../../files/target.ts';
 import { type CopyEnd, childOf, copyEnds, namesContent } from '../copy-ends.ts';
+import { abortedByInterrupt } from '../interrupt.ts';
 import { complain, printJson, printTable, time, write } from '../output.ts';
 import { act, type CommonFlags, withCommonOptions } from '../session.ts';
 
 type CopyFlags = CommonFlags & { readonly archive?: boolean; readonly user?: string };
+type Asked = CopyFlags & { readonly signal: AbortSignal };
 
 export const registerCopy = (program: Cli): void => {
   withCommonOptions(
@@ -36,15 +39,22 @@ Examples:
   dsec cp sb-0-…:/etc - | tar -t
 `,
       ),
-  ).action((source: string, destination: string, flags: CopyFlags) => act(flags, (dsec) => copy(dsec, source, destination, flags)));
+  ).action((source: string, destination: string, flags: CopyFlags) =>
+    act(flags, (dsec) => abortedByInterrupt((signal) => copy(dsec, source, destination, flags, signal))),
+  );
 };
 
 type Copied = { readonly entries: number; readonly bytes: number; readonly omittedCount: number; readonly omitted: TreeReport['omitted'] };
 
-const copy = async (dsec: DsecClient, source: string, destination: string, flags: CopyFlags): Promise<number> => {
+const copy = async (dsec: DsecClient, source: string, destination: string, flags: CopyFlags, signal: AbortSignal): Promise<number> => {
   const ends = copyEnds(source, destination);
   const files = dsec.sandbox(ends.sandbox).files;
-  const copied = ends.into ? await copyIn(files, ends.from, ends.to, flags) : await copyOut(files, ends.from, ends.to, flags);
+  const asked = { ...flags, signal };
+  const copied = await (ends.into ? copyIn(files, ends.from, ends.to, asked) : copyOut(files, ends.from, ends.to, asked)).catch((thrown: unknown) => {
+    throw signal.aborted
+      ? DsecError.of('CANCELLED', 'interrupted; of a tree what had come stays, a single file is whole or as it was', { cause: thrown })
+      : thrown;
+  });
   for (const { path, what } of copied.omitted) await complain(`not carried as it is: ${JSON.stringify(path)} (${what})`);
   const unnamed = copied.omittedCount - copied.omitted.length;
   if (unnamed > 0) await complain(`and ${unnamed} more`);
@@ -52,30 +62,36 @@ const copy = async (dsec: DsecClient, source: string, destination: string, flags
   return 0;
 };
 
-const copyIn = async (files: SandboxFiles, from: CopyEnd, to: CopyEnd, { archive, user }: CopyFlags): Promise<Copied> => {
-  const options = { user, owners: archive === true };
-  if (from.kind === 'stream') return files.uploadTree(process.stdin, to.path, { ...options, owners: true });
+const copyIn = async (files: SandboxFiles, from: CopyEnd, to: CopyEnd, { archive, user, signal }: Asked): Promise<Copied> => {
+  const options = { user, signal, owners: archive === true };
+  if (from.kind === 'stream') {
+    signal.addEventListener('abort', () => process.stdin.destroy()); // or its reader would wait for more
+    return files.uploadTree(process.stdin, to.path, { ...options, owners: true });
+  }
   const isDirectory = (await localStat(from.path))?.isDirectory();
   if (isDirectory === undefined) throw DsecError.of('INVALID_ARGUMENT', `there is no local file ${from.path}`);
   const target = await insideOf(files, to.path, user);
   const into = target === 'directory' && !namesContent(from.path) ? childOf(to.path, basename(from.path)) : to.path;
   if (isDirectory) return files.uploadTree(from.path, into, options);
-  const { size } = await files.upload(from.path, target === 'directory' || to.path.endsWith('/') ? childOf(to.path, basename(from.path)) : to.path, { user });
+  const { size } = await files.upload(from.path, target === 'directory' || to.path.endsWith('/') ? childOf(to.path, basename(from.path)) : to.path, {
+    user,
+    signal,
+  });
   return { entries: 1, bytes: size, omittedCount: 0, omitted: [] };
 };
 
-const copyOut = async (files: SandboxFiles, from: CopyEnd, to: CopyEnd, { archive, user }: CopyFlags): Promise<Copied> => {
-  if (to.kind === 'stream') return streamOut(files, from.path, user);
+const copyOut = async (files: SandboxFiles, from: CopyEnd, to: CopyEnd, { archive, user, signal }: Asked): Promise<Copied> => {
+  if (to.kind === 'stream') return streamOut(files, from.path, { user, signal });
   const { type } = await files.stat(from.path, { user });
   const target = (await localStat(to.path))?.isDirectory() ? join(to.path, basename(from.path)) : to.path;
-  if (type === 'directory') return files.downloadTree(from.path, namesContent(from.path) ? to.path : target, { user, owners: archive === true });
-  const { size } = await files.download(from.path, to.path.endsWith('/') ? join(to.path, basename(from.path)) : target, { user });
+  if (type === 'directory') return files.downloadTree(from.path, namesContent(from.path) ? to.path : target, { user, signal, owners: archive === true });
+  const { size } = await files.download(from.path, to.path.endsWith('/') ? join(to.path, basename(from.path)) : target, { user, signal });
   return { entries: 1, bytes: size, omittedCount: 0, omitted: [] };
 };
 
-const streamOut = async (files: SandboxFiles, path: string, user: string | undefined): Promise<Copied> => {
+const streamOut = async (files: SandboxFiles, path: string, options: FileCallOptions): Promise<Copied> => {
   if (process.stdout.isTTY) throw DsecError.of('INVALID_ARGUMENT', 'a tar stream is nothing for a terminal; pipe it on, or name a local path');
-  const tar = await files.tar(path, { user });
+  const tar = await files.tar(path, options);
   for await (const chunk of tar) await write(process.stdout, chunk);
   const { entries = 0, bytes = 0, omittedCount = 0, omitted = [] } = tar.end ?? {};
   return { entries, bytes, omittedCount, omitted };
