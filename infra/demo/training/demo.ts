@@ -37,6 +37,7 @@ await main(async ({ say, signal }) => {
     const policyFile = join(dir, 'policy.json');
     const policy = openPolicy(policyFile);
     const rounds: RolloutResult[][] = [];
+    say(`${ROUNDS} rounds of ${TASK_COUNT * ROLLOUTS_PER_BUG} episodes, each in sandboxes of its own: which of ${TASK_COUNT} repairs does a bug need?`);
     for (let round = 0; round < ROUNDS; round += 1) {
       signal.throwIfAborted();
       await using trainer = await dsec.openJob(`round-${round}`, { onOwnerLost: 'stop' });
