@@ -17,6 +17,10 @@ import { SANDBOX_LIMITS } from './limits.ts';
 export type SandboxContext = Omit<SandboxState, 'status'>;
 type Admitted = Extract<SandboxEvent, { type: 'SandboxAdmitted' }>;
 
+/** One of each for every sandbox that has none: a node has thousands. */
+const NO_SCRUB: SandboxContext['snapshotScrub'] = [];
+const NO_SNAPSHOTS: SandboxContext['snapshots'] = [];
+
 export const contextOf = (e: Admitted): SandboxContext => ({
   id: e.id,
   project: e.project,
@@ -41,9 +45,9 @@ export const contextOf = (e: Admitted): SandboxContext => ({
   memoryGivenBackMiB: null,
   returnTo: null,
   snapshotId: null,
-  snapshotScrub: [],
+  snapshotScrub: NO_SCRUB,
   snapshotPurpose: 'keep',
-  snapshots: [],
+  snapshots: NO_SNAPSHOTS,
   stopReason: null,
   forget: false,
   failure: null,
@@ -68,7 +72,7 @@ const whileAlive = {
 const onceEnded = { SandboxForgetting: { actions: 'markForgotten' } } as const;
 const wasRunning = ({ context }: { context: SandboxContext }) => context.returnTo === 'running';
 
-const NO_SNAPSHOT_ORDER: Pick<SandboxContext, 'snapshotScrub' | 'snapshotPurpose'> = { snapshotScrub: [], snapshotPurpose: 'keep' };
+const NO_SNAPSHOT_ORDER: Pick<SandboxContext, 'snapshotScrub' | 'snapshotPurpose'> = { snapshotScrub: NO_SCRUB, snapshotPurpose: 'keep' };
 
 /** Captures for forks are needed while their forks are made; a tree search makes many. */
 const withoutOldForks = (made: SandboxContext['snapshots']): SandboxContext['snapshots'] => {

@@ -181,7 +181,7 @@ export class EventStore {
     }
     if (key !== '') shelf.ids.remember(nowMs, key, { actor, sequence: message.sequence });
     for (const observer of this.#observers) observer(message, commit, messageId);
-    if (this.#o.keeping === 'lean' && commit) Object.assign(commit, SEEN);
+    if (this.#o.keeping === 'lean' && commit) slim(commit);
     return message.sequence;
   }
 
@@ -229,8 +229,13 @@ const chosen = <V>(above: ReadonlyMap<string, V> | undefined, key: string | unde
   const one = above.get(key);
   return one === undefined ? [] : [one];
 };
-/** What nobody reads of a newest commit, once those who watch have seen it. */
 const SEEN: Pick<Commit, 'events' | 'causationId'> = { events: [], causationId: undefined };
+
+/** Lets go of what nobody reads of a newest commit, once those who watch have seen it. */
+const slim = (commit: Commit): void => {
+  Object.assign(commit, SEEN);
+  commit.commandId.charCodeAt(0); // a string put together from parts becomes one, and the parts may go
+};
 
 const followerOf = ({ history, last }: Actor, sequence: number): Message | undefined =>
   history ? history.find((m) => m.sequence > sequence) : last.sequence > sequence ? last : undefined;
