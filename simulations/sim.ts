@@ -32,10 +32,12 @@ type Flags = {
   readonly charts?: string;
   readonly compare?: string;
   readonly json?: boolean;
+  readonly overflow?: boolean;
 };
 type Asked = {
   readonly seed: number;
   readonly scale: number;
+  readonly overflow?: boolean;
   readonly trace?: Trace;
   readonly observers?: TraceFile['observer'][];
   readonly say?: (run: Run, figures: Figures) => void;
@@ -64,7 +66,7 @@ const once = (name: string, flags: Flags): boolean => {
   const scenario = SCENARIOS[name];
   if (!scenario) throw new Error(`there is no scenario ${name}; there are ${Object.keys(SCENARIOS).join(', ')}`);
   const seed = flags.seed ?? 1;
-  const asked = { seed, scale: flags.scale };
+  const asked = { seed, scale: flags.scale, ...(flags.overflow ? { overflow: true } : {}) };
   if (flags.replay) return replay(scenario, asked);
   const file = flags.trace === undefined ? undefined : new TraceFile(flags.trace);
   const startedAt = performance.now();
@@ -146,6 +148,7 @@ const program = new Command('sim')
   .option('--trace <file>', 'write every commit as a line of JSON, as dsec events --json prints them')
   .option('--charts <dir>', 'write charts over virtual time (SVG)')
   .option('--compare [policies]', `burst: compare policies of placement (${POLICIES.join(', ')})`)
+  .option('--overflow', 'day: a fifth of the fleet, whose peaks go to the cloud')
   .option('--json', 'one line of JSON instead of a table')
   .addHelpText(
     'after',

@@ -31,6 +31,7 @@ export const summaryOf = (result: RunResult & { readonly figures: Figures }, wal
     ['wall time, RSS', `${(wallMs / 1_000).toFixed(1)} s, ${grouped(rssMib)} MiB`],
     ['live at most', grouped(figures.peakLive)],
     ['started, ended, lost', `${grouped(figures.started)}, ${grouped(figures.ended)}, ${grouped(figures.lost)}`],
+    ...(figures.overflowed > 0 ? [['sent to the cloud', grouped(figures.overflowed)]] : []),
     ['asked → running', `p50 ${grouped(figures.latencies.quantile(0.5))} ms, p99 ${grouped(figures.latencies.quantile(0.99))} ms`],
     ['refused by nodes', counts(figures.refusals)],
     ['ended with', counts(figures.failures)],

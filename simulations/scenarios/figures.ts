@@ -48,6 +48,8 @@ export class Figures {
   started = 0;
   ended = 0;
   lost = 0;
+  /** Sent to the cloud instead of to a node. */
+  overflowed = 0;
   peakLive = 0;
   #refused = 0;
   #startedBefore = 0;
@@ -90,6 +92,12 @@ export class Figures {
     this.#startedBefore = this.started;
   }
 }
+
+/** Mean load of living nodes, 0…1: what decides whether eligible creates go to the cloud. @paper §3.4 */
+export const useOf = ({ nodes, o: { capacity } }: Run['cluster']): number => {
+  const loads = nodes.filter(({ process }) => process.alive).map(({ edge }) => loadOf(edge.admission.used(), capacity));
+  return loads.length === 0 ? 0 : loads.reduce((sum, load) => sum + load, 0) / loads.length;
+};
 
 /** Load of the fullest node ÷ mean load. A node's load is its fullest dimension, as placement sees it. */
 export const maxOverMeanOf = ({ nodes, o: { capacity } }: Run['cluster']): number => {

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { policyOf } from '../report/policies.ts';
 import { BURST, burst } from './burst.ts';
+import { capacityOf } from './capacity.ts';
 import { full } from './full.ts';
+import { large } from './large.ts';
 import { edgeLoss, preempt, upgrade } from './others.ts';
 import { LIFT, programsOf } from './upgrade.ts';
 
@@ -31,6 +33,25 @@ describe('large scenarios, small', () => {
     expect(violation).toBeNull();
     expect(figures.started).toBeGreaterThan(200);
     expect(figures.ended + figures.lost).toBe(figures.started);
+  });
+
+  test('overflow: above four fifths of use seven in ten go to the cloud, and every other sandbox runs and ends', { timeout: 120_000 }, () => {
+    const jobs = [10_000, 20_000, 30_000].map((atMs) => ({ atMs, sandboxes: 180, useMs: () => 15_000 }));
+    const { violation, figures } = large({
+      seed: 1,
+      nodes: 2,
+      overflow: true,
+      projects: 2,
+      tickMs: 1_000,
+      safetyMs: 60_000,
+      livenessMs: 60_000,
+      jobs: () => jobs,
+      cluster: { capacity: capacityOf({ sandboxes: 110, memoryMiB: 64 * 1_024 * 1_024, cpus: 188 }) },
+    });
+    expect(violation).toBeNull();
+    expect(figures.overflowed).toBeGreaterThan(0.6 * 180);
+    expect(figures.overflowed).toBeLessThan(0.8 * 180);
+    expect(figures.ended + figures.overflowed).toBe(3 * 180);
   });
 
   test('upgrade: histories begin in one version of the records and end in the other, and fold to their states', { timeout: 120_000 }, () => {

@@ -10,12 +10,12 @@ import { Random } from '../kernel/random.ts';
 import type { Trace } from '../kernel/trace.ts';
 import { GOOD_LINK } from '../ports/link.ts';
 import { GOOD_MACHINE } from '../ports/machine-quality.ts';
-import { limitsAsked } from '../workload/distributions.ts';
+import { CLOUD_OVERFLOW, isCloudEligible, limitsAsked } from '../workload/distributions.ts';
 import { specOf } from '../workload/spec.ts';
 import { type GroupPlan, Tenant } from '../workload/tenant.ts';
 import { type JobPlan, Trainer } from '../workload/trainer.ts';
 import { capacityOf, PAPER_NODE } from './capacity.ts';
-import { Figures } from './figures.ts';
+import { Figures, useOf } from './figures.ts';
 import { guarded, Run, type RunOptions, type RunResult } from './run.ts';
 
 /** One job: so many sandboxes at once, each used for a while. */
@@ -32,6 +32,8 @@ export type LargeOptions = {
   readonly tickMs: number;
   /** Brings the scenario's faults; called once everything has started. */
   readonly during?: (run: Run, tenants: readonly Tenant[], random: Random, trainers: readonly Trainer[]) => void;
+  /** Above the paper's share of local use, what is eligible goes to the cloud: counted, and not simulated further. */
+  readonly overflow?: boolean;
   /** What is asked of each sandbox while it runs. */
   readonly asks?: GroupPlan['asks'];
   /** What is asked for has an owner with a lease on it, and this policy for when that is lost. */
@@ -88,7 +90,7 @@ export const large = (o: LargeOptions): LargeResult => {
     run.until(WARM_UP_MS);
     const tenants = Array.from({ length: o.projects }, (_, i) => tenantOf(run, figures, `job-${i}`, random.child(`tenant ${i}`)));
     const trainers: Trainer[] = [];
-    feed(run, tenants, trainers, o, random);
+    feed(run, tenants, trainers, o, random, figures);
     o.during?.(run, tenants, random.child('during'), trainers);
     run.until(o.safetyMs, o.tickMs, look);
     o.calm?.(run);
@@ -110,7 +112,15 @@ const tenantOf = (run: Run, figures: Figures, project: string, random: Random): 
 };
 
 /** One job is scheduled at a time: a day has thousands. */
-const feed = (run: Run, tenants: readonly Tenant[], trainers: Trainer[], { jobs, owned, asks = () => [] }: LargeOptions, large: Random): void => {
+const feed = (
+  run: Run,
+  tenants: readonly Tenant[],
+  trainers: Trainer[],
+  { jobs, owned, overflow = false, asks = () => [] }: LargeOptions,
+  large: Random,
+  figures: Figures,
+): void => {
+  const cloud = large.child('cloud');
   const coming = jobs(large.child('jobs'))[Symbol.iterator]();
   const random = large.child('plans');
   let number = 0;
@@ -122,7 +132,10 @@ const feed = (run: Run, tenants: readonly Tenant[], trainers: Trainer[], { jobs,
       const spec = specOf({ ...limitsAsked(random), totalMs: 86_400_000, idleMs: null });
       const key = `job-${number}` as ClientKey;
       number += 1;
-      const plan = { key, count: job.sandboxes, spec, timeoutMs: 300_000, useMs: job.useMs, asks, endBy: 'DeleteSandbox' as const };
+      const away = overflow && useOf(run.cluster) > CLOUD_OVERFLOW.aboveUse ? eligibleOf(job.sandboxes, cloud) : 0;
+      figures.overflowed += away;
+      if (away === job.sandboxes) return next();
+      const plan = { key, count: job.sandboxes - away, spec, timeoutMs: 300_000, useMs: job.useMs, asks, endBy: 'DeleteSandbox' as const };
       if (tenant && owned) {
         const asked = { key, lifeMs: 86_400_000, ...owned(random.child(`owner ${number}`)), groups: [plan] };
         const trainer = new Trainer(run.cluster, tenant, asked, random.child(`trainer ${number}`));
@@ -133,4 +146,11 @@ const feed = (run: Run, tenants: readonly Tenant[], trainers: Trainer[], { jobs,
     });
   };
   next();
+};
+
+/** Whether a task may leave is its own: each sandbox is asked. */
+const eligibleOf = (sandboxes: number, random: Random): number => {
+  let eligible = 0;
+  for (let i = 0; i < sandboxes; i += 1) if (isCloudEligible(random)) eligible += 1;
+  return eligible;
 };

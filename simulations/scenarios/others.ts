@@ -1,26 +1,37 @@
 /** Large scenarios beside the full unit: a day, jobs preempted, nodes that die, and an upgrade of the records in the middle of it. */
 import type { DurationMs } from '#bus/units.ts';
-import type { Random } from '../kernel/random.ts';
+import type { SnapshotId } from '#bus/ids.ts';
+import type { SandboxBusCommand } from '#bus/sandbox/commands.ts';
+import { Random } from '../kernel/random.ts';
 import type { Trace } from '../kernel/trace.ts';
-import { dayShape, lifeMs, sandboxesPerJob } from '../workload/distributions.ts';
+import { dayShape, lifeMs, phasesOf, sandboxesPerJob } from '../workload/distributions.ts';
+import { capacityOf, PAPER_NODE } from './capacity.ts';
 import type { Figures } from './figures.ts';
 import { type Job, type LargeOptions, type LargeResult, large, WARM_UP_MS } from './large.ts';
 import { type Programs, programsOf } from './upgrade.ts';
 import type { Run } from './run.ts';
 
-export type ScenarioOptions = { readonly seed: number; readonly scale: number; readonly trace?: Trace; readonly say?: (run: Run, figures: Figures) => void };
+export type ScenarioOptions = {
+  readonly seed: number;
+  readonly scale: number;
+  /** `day`: a fleet of a fifth, whose peaks go to the cloud. */
+  readonly overflow?: boolean;
+  readonly trace?: Trace;
+  readonly say?: (run: Run, figures: Figures) => void;
+};
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const UNIT = { nodes: 160, sandboxesPerDay: 3_000_000, live: 380_000 } as const;
 
 /** Jobs at a rate that follows the hours, sized and living as in the paper, until so many sandboxes were asked for. */
-function* jobsOfDay(random: Random, sandboxes: number): Generator<Job> {
+function* jobsOfDay(random: Random, scale: number): Generator<Job> {
+  const sandboxes = Math.round(UNIT.sandboxesPerDay * scale);
   const perMs = sandboxes / DAY_MS;
   const meanShape = Array.from({ length: 24 }, (_, hour) => dayShape(hour * HOUR_MS)).reduce((sum, n) => sum + n, 0) / 24;
   let atMs = WARM_UP_MS;
   for (let asked = 0; asked < sandboxes; ) {
-    const size = Math.min(sandboxesPerJob(random), sandboxes - asked);
+    const size = Math.min(Math.max(1, Math.round(sandboxesPerJob(random) * scale)), sandboxes - asked);
     const lives = random.child(`job ${asked}`);
     yield { atMs: Math.round(atMs), sandboxes: size, useMs: () => lifeMs(lives) };
     asked += size;
@@ -28,15 +39,21 @@ function* jobsOfDay(random: Random, sandboxes: number): Generator<Job> {
   }
 }
 
+/** With overflow the fleet is a fifth of the unit: it holds what is usual, and not the peaks. */
+const perNode = (o: ScenarioOptions): number =>
+  o.overflow ? Math.ceil((UNIT.nodes * o.scale * PAPER_NODE.sandboxes) / 5 / sized(o).nodes) : PAPER_NODE.sandboxes;
+
 /** Three million sandboxes over a day (@paper §2.4), a hundredth of the nodes restarted each hour as infrastructure is renewed. */
 export const day = (o: ScenarioOptions): LargeResult =>
   large({
     ...sized(o),
+    overflow: o.overflow ?? false,
+    cluster: { capacity: capacityOf({ ...PAPER_NODE, sandboxes: perNode(o) }) },
     projects: 64,
     tickMs: 60_000,
     safetyMs: DAY_MS + HOUR_MS,
     livenessMs: 4 * HOUR_MS,
-    jobs: (random) => jobsOfDay(random, Math.round(UNIT.sandboxesPerDay * o.scale)),
+    jobs: (random) => jobsOfDay(random, o.scale),
     during: ({ cluster }, _, random) => {
       for (let hour = 1; hour < 24; hour += 1)
         for (let n = 0; n < Math.ceil(cluster.nodes.length / 100); n += 1)
@@ -68,10 +85,14 @@ export const preempt = (o: ScenarioOptions): LargeResult =>
     },
   });
 
-/** A tenth of all nodes lose their power at once and never come back; their sandboxes are lost by one commit each node. */
+/**
+ * A tenth of all nodes lose their power at once and never come back; their sandboxes are lost by one commit each node. Each sandbox was
+ * saved at the end of its set-up, as who wants to fork it does. @paper §4
+ */
 export const edgeLoss = (o: ScenarioOptions): LargeResult =>
   large({
     ...steady(o, 0.5),
+    asks: (index) => [{ afterMs: phasesOf(Random.fromSeed(index).child('phases'), 300_000).setUpMs, command: SAVE }],
     during: ({ cluster }, _, random) => {
       cluster.time.after(STEADY_MS * 1_000, 'a tenth dies', () => {
         const first = random.between(0, cluster.nodes.length - 1);
@@ -129,6 +150,7 @@ export const upgrade = (o: ScenarioOptions & { readonly programs?: Programs }): 
 /** Commits of sandboxes by the version that they are written in; `mixed`: sandboxes with both. */
 export type UpgradeResult = LargeResult & { readonly written: { readonly old: number; readonly now: number; readonly mixed: number } };
 
+const SAVE: SandboxBusCommand = { type: 'SnapshotSandbox', snapshotId: 'set-up' as SnapshotId, scrub: [], purpose: 'keep' };
 const STEADY_MS = 60_000;
 
 /** Jobs of 1,000 come evenly over half a minute and stay. */
