@@ -106,7 +106,7 @@ const fleetShares = ({ used, capacity, machine }: Fleet['totals']): Share[] => {
 const overCommitted = (shares: readonly Share[]): string[][] => {
   const over = shares.filter(({ offered }) => offered > 1);
   if (over.length === 0) return [];
-  return [['over-committed', ...over.map(({ name, offered, reserved }) => `${name} offered ×${times(offered)}, reserved ×${times(reserved)}`)]];
+  return [['over-committed', ...over.map(({ name, offered, reserved }) => `${name} offered ×${times(offered)}, reserved ${Math.round(reserved * 100)} %`)]];
 };
 const times = (n: number): string => (n >= 10 ? n.toFixed(0) : n.toFixed(1));
 

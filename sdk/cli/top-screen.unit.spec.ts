@@ -66,7 +66,7 @@ test('what an operator wrote cannot drive the terminal', () => {
 test('what is offered beyond what the machines have is said, and what of it is reserved', () => {
   const lines = topScreen(fleetOf(node('a')), undefined);
   expect(lines[1]).toBe('reserved/offered/real: sandboxes 12/400 · cpu 12.0/16.0/2.0 · memory 6.0/64.0/24.0 GiB · disk 100.0/100.0/100.0 GiB');
-  expect(lines[2]).toBe('over-committed · cpu offered ×8.0, reserved ×6.0 · memory offered ×2.7, reserved ×0.3');
+  expect(lines[2]).toBe('over-committed · cpu offered ×8.0, reserved 600 % · memory offered ×2.7, reserved 25 %');
   const simulated = fleetOf(node('a', { machine: null }));
   const without = topScreen({ ...simulated, totals: { ...simulated.totals, machine: null } }, undefined);
   expect(without.join('\n')).not.toContain('over-committed');

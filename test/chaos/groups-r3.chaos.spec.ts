@@ -1,6 +1,7 @@
 /** Groups on three copies of everything, while placements, apiservers and servers of the bus are killed: whole, once. Nodes keep records only. */
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { connect, type DsecClient } from '#sdk/mod.ts';
+import type { Member } from '#infra/cluster/cluster.ts';
 import { runKiller } from '#test/helpers/chaos/killer.ts';
 import { readOps } from '#test/helpers/ops.ts';
 import { startTestCluster, type TestCluster } from '#test/helpers/cluster.ts';
@@ -18,6 +19,11 @@ afterAll(async () => {
   await dsec?.close();
   await host?.close();
 });
+
+/** One test that fails must not make the others fail. */
+afterEach(async () => {
+  await Promise.all((await live()).map((id) => dsec.sandbox(id).stop({ timeoutMs: 60_000 })));
+}, 120_000);
 
 const live = async (): Promise<string[]> => {
   const ids: string[] = [];
@@ -39,7 +45,7 @@ const killing = async <T>(work: Promise<T>): Promise<{ value: T; killed: readonl
     killed.push(victim.name);
   }
   let over = false;
-  const killer = runKiller({ cluster: host.cluster, kinds: KINDS, everyMs: PAUSE_MS, until: () => over, onKill: (name) => killed.push(name) });
+  const killer = runKiller({ cluster: host.cluster, kinds: KINDS, everyMs: PAUSE_MS, until: () => over, isReady, onKill: (name) => killed.push(name) });
   try {
     return { value: await work, killed };
   } finally {
@@ -49,14 +55,25 @@ const killing = async <T>(work: Promise<T>): Promise<{ value: T; killed: readonl
   }
 };
 
-/** Every process answers again: the next test kills of what is there. */
+/** A role says it itself; of a server it is enough that it runs. */
+const isReady = async ({ kind, name, pid }: Member): Promise<boolean> => {
+  if (pid() === undefined) return false;
+  if (kind === 'bus') return true;
+  try {
+    return (await readOps(host.cluster.configOf(name).runDir).json('/readyz')).status === 200;
+  } catch {
+    return false; // it is being started
+  }
+};
+
+/** Edges stay out of it: they live, and listen in networks of their own. */
+const mortal = (): readonly Member[] => host.cluster.members.filter(({ kind }) => (KINDS as readonly string[]).includes(kind));
+
+/** The next test kills of what is there. */
 const allBack = (): Promise<void> =>
   vi.waitFor(
     async () => {
-      for (const { kind, name, pid } of host.cluster.members) {
-        if (pid() === undefined) throw new Error(`${name} is away`);
-        if (kind !== 'bus') expect(await readOps(host.cluster.configOf(name).runDir).json('/readyz')).toMatchObject({ status: 200 });
-      }
+      for (const member of mortal()) if (!(await isReady(member))) throw new Error(`${member.name} is away`);
     },
     { timeout: 120_000, interval: 500 },
   );

@@ -5,7 +5,7 @@ import { statesOf } from '#test/helpers/chaos/audit.ts';
 import { startTestCluster, type TestCluster } from '#test/helpers/cluster.ts';
 
 const PATIENCE = { timeout: 60_000, interval: 100 };
-/** Clocks of the two nodes, and of one apiserver and one watcher: half a minute apart from the others. */
+/** Clocks of the two nodes, of one apiserver, watcher and placement and of both iam: half a minute apart from the others, or a whole one. */
 const SKEW_MS = 30_000;
 
 let host: TestCluster;
@@ -19,6 +19,8 @@ beforeAll(async () => {
     'apiserver-1': { clockOffsetMs: SKEW_MS },
     'watcher-1': { clockOffsetMs: -SKEW_MS },
     'placement-1': { clockOffsetMs: SKEW_MS },
+    'iam-1': { clockOffsetMs: SKEW_MS },
+    'iam-2': { clockOffsetMs: -SKEW_MS },
   };
   host = await startTestCluster({ edges: 2, overrides: { leaseMs: 10_000 }, overridesOf });
   dsec = await connect({ contextFile: host.cluster.contextFile });

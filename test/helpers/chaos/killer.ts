@@ -12,13 +12,15 @@ export type KillerOptions = {
   readonly everyMs: readonly [number, number];
   readonly until: () => boolean;
   readonly onKill?: (name: string) => void;
+  /** Whether it does its work again; where nobody says, living for a few seconds will do. */
+  readonly isReady?: (member: Member) => Promise<boolean>;
 };
 
 /** A member that was killed is killed again only once it has been back for this long: two of three servers down is no quorum. */
 const BACK_FOR_MS = 3_000;
 const POLL_MS = 200;
 
-export const runKiller = async ({ cluster, kinds, everyMs: [from, to], until, onKill }: KillerOptions): Promise<Kill[]> => {
+export const runKiller = async ({ cluster, kinds, everyMs: [from, to], until, onKill, isReady }: KillerOptions): Promise<Kill[]> => {
   const kills: Kill[] = [];
   const startedAt = performance.now();
   const seenSince = new Map<string, { pid: number | undefined; at: number }>();
@@ -38,7 +40,7 @@ export const runKiller = async ({ cluster, kinds, everyMs: [from, to], until, on
     const victims = others.filter(({ kind }) => (kind !== 'bus' || busIsWhole) && (kinds?.includes(kind) ?? true));
     const victim = victims[randomInt(Math.max(1, victims.length))];
     const pid = victim?.pid();
-    if (!victim || pid === undefined) continue;
+    if (!victim || pid === undefined || (isReady && !(await isReady(victim)))) continue;
     process.kill(pid, 'SIGKILL');
     kills.push({ name: victim.name, atMs: Math.round(performance.now() - startedAt) });
     onKill?.(victim.name);
