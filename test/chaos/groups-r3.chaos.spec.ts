@@ -7,12 +7,14 @@ import { readOps } from '#test/helpers/ops.ts';
 import { startTestCluster, type TestCluster } from '#test/helpers/cluster.ts';
 
 const EDGES = 3;
+/** Room for every group here but the one that is to find none. */
+const NODE_MIB = 65_536;
 const PAUSE_MS = [1_000, 3_000] as const;
 
 let host: TestCluster;
 let dsec: DsecClient;
 beforeAll(async () => {
-  host = await startTestCluster({ edges: EDGES, overrides: { backend: 'null', logLevel: 'warn' } });
+  host = await startTestCluster({ edges: EDGES, overrides: { backend: 'null', logLevel: 'warn', memoryMiB: NODE_MIB } });
   dsec = await connect({ contextFile: host.cluster.contextFile });
 });
 afterAll(async () => {
@@ -125,7 +127,7 @@ test.each([
 });
 
 test('all or nothing, more than there is room for: nothing stays, and the key says so again', { timeout: 300_000 }, async () => {
-  const options = { image: 'small', memoryLimitMb: 65_536, key: 'too-much' };
+  const options = { image: 'small', memoryLimitMb: (EDGES * NODE_MIB) / 256, key: 'too-much' };
   const { value } = await killing(
     dsec.runContainers(options, { count: 300, mode: 'allOrNothing', timeoutMs: 200_000 }).then(
       () => 'made',
