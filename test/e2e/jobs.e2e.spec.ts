@@ -70,6 +70,17 @@ describe('a job', () => {
     await again.stopJob();
   });
 
+  test('has the members that name it, and none that only carry its label', async () => {
+    const { state } = await dsec.jobs.create('named', {});
+    const forged = await refusal(dsec.runContainer({ image: 'small', labels: { 'dsec/job': state.id } }));
+    expect(forged).toMatchObject({ code: 'INVALID_ARGUMENT', outcome: 'not_applied' });
+    const member = await dsec.runContainer({ image: 'small', job: state.id, labels: { 'dsec/job': 'jb-of-somebody-else' } });
+    expect((await member.refresh()).spec.labels['dsec/job']).toBe(state.id);
+    await member.extend({ ttlTotal: 6 * 86_400 }); // no life beyond the job's, but for the way to its node, which counts it on its own clock
+    expect((await member.refresh()).totalDeadlineAt).toBeLessThanOrEqual(state.deadlineAt + 60_000);
+    await dsec.jobs.stop(state.id);
+  });
+
   test('that is stopped while members are being made leaves none', async () => {
     const { state } = await dsec.jobs.create('races', {});
     const made = Promise.allSettled(

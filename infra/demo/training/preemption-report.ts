@@ -61,7 +61,7 @@ export const printPreemption = (episodes: readonly EpisodeReport[], disturbed: D
   const { paused, firstTurnSeconds, trainerKills, edgeKills } = disturbed;
   const lines = [
     `killed with SIGKILL       the trainer ${trainerKills} times, the Edge ${edgeKills} time`,
-    `its first turn            after ${firstTurnSeconds.slice(1).map(seconds).join(', ')} when it came back; ${seconds(firstTurnSeconds[0])} at the very first, with all sandboxes to be made`,
+    `a trainer’s first turn    after ${firstTurnSeconds.slice(1).map(seconds).join(', ')} when it came back; ${seconds(firstTurnSeconds[0])} at the very first, with all sandboxes to be made`,
     paused
       ? `paused as a whole         ${paused.members} sandboxes in ${paused.seconds.toFixed(1)} s; resident memory ${paused.before.residentMiB} → ${paused.during.residentMiB} MiB, available on the machine ${paused.before.availableMiB} → ${paused.during.availableMiB} MiB`
       : 'paused as a whole         not at all',

@@ -3,7 +3,7 @@ import { DsecError } from '#bus/errors.ts';
 import type { JobId, ProjectName } from '#bus/ids.ts';
 import type { JobState } from '#bus/job/schema.ts';
 import { readState } from '#bus/records.ts';
-import type { SandboxRequest } from '#bus/sandbox/spec.ts';
+import { PLATFORM_LABELS, type SandboxRequest } from '#bus/sandbox/spec.ts';
 import { jobAddress } from '#bus/subjects.ts';
 import type { TimestampMs } from '#bus/units.ts';
 import { memberOf, shareOf } from '#actors/job/member.ts';
@@ -13,7 +13,14 @@ import type { EventLog } from '#actors/ports/event-log.ts';
 export type Membership = { readonly request: SandboxRequest; readonly share: JobId | undefined };
 
 export const asJobMember = async (eventLog: EventLog, project: ProjectName, request: SandboxRequest, now: TimestampMs): Promise<Membership> => {
-  if (request.job === undefined) return { request, share: undefined };
+  if (request.job === undefined) {
+    // By its label it would be moved and ended with the job, and be bound by nothing of it.
+    if (PLATFORM_LABELS.job in request.labels)
+      throw DsecError.of('INVALID_ARGUMENT', `label ${PLATFORM_LABELS.job} is the platform's own; name the job itself (job)`, {
+        details: { fields: ['labels'] },
+      });
+    return { request, share: undefined };
+  }
   const job = await jobOf(eventLog, project, request.job);
   return { request: memberOf(job, request, now), share: shareOf(job) };
 };
