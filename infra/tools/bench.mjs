@@ -28,8 +28,9 @@ if (!name || !sources[name]) {
   const leaks = watchForLeaks();
   const child = spawn(process.execPath, ['--enable-source-maps', join(ROOT, 'build', `${PREFIX}${name}.mjs`), ...rest], { stdio: 'inherit' });
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal));
-  child.on('exit', async (code, signal) => {
-    process.exitCode = code ?? (signal ? 1 : 0);
+  child.on('exit', async (code) => {
+    if (code === null) process.exit(1); // it could not clean up: whoever waits for this process's end does
+    process.exitCode = code;
     for (const line of await leaks()) process.stderr.write(`left behind: ${line}\n`);
   });
 }
