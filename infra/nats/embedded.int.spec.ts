@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { EdgeName, ProjectName } from '#bus/ids.ts';
 import { clientInboxPrefix } from './config.ts';
 import { type EmbeddedBus, startEmbeddedBus } from './embedded.ts';
-import { freePort } from './greeting.ts';
+import { freePort } from './ports.ts';
 import type { Role } from './roles.ts';
 
 const PROJECT_ROOT = join(import.meta.dirname, '../..');

@@ -17,7 +17,7 @@ import { DsecError } from '#bus/errors.ts';
 import type { EdgeName, ProjectName } from '#bus/ids.ts';
 import { type ClientUser, natsConfig } from './config.ts';
 import { type BusKeys, clientContext, ensureKeys, writeContext } from './credentials.ts';
-import { freePort, isFreePort } from './greeting.ts';
+import { freePort, isFreePort } from './ports.ts';
 import { PROCESS_LIMITS } from './limits.ts';
 import { locateNatsServer } from './locate.ts';
 import { NatsServer, type ServerEvent } from './process.ts';

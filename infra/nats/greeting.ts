@@ -1,5 +1,5 @@
 /** What a nats-server says of itself before anybody has signed in: the first line of every connection. */
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { z } from 'zod';
 
 const Greeting = z.object({
@@ -43,21 +43,3 @@ const parseGreeting = (text: string): Greeting | undefined => {
     return undefined;
   }
 };
-
-/** Whether nobody listens on the loopback port, as far as one can know before listening. */
-export const isFreePort = (port: number): Promise<boolean> =>
-  new Promise((resolve) => {
-    const server = createServer();
-    server.once('error', () => resolve(false));
-    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
-  });
-
-export const freePort = (host = '127.0.0.1'): Promise<number> =>
-  new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', reject);
-    server.listen(0, host, () => {
-      const address = server.address();
-      server.close(() => (address && typeof address === 'object' ? resolve(address.port) : reject(new Error('no port'))));
-    });
-  });

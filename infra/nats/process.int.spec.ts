@@ -8,7 +8,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { build } from 'esbuild';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { freePort, greetingOf } from './greeting.ts';
+import { greetingOf } from './greeting.ts';
+import { freePort } from './ports.ts';
 import { locateNatsServer } from './locate.ts';
 import { NatsServer, type ServerEvent, type ServerOptions } from './process.ts';
 

@@ -1,5 +1,6 @@
 /** Three real nats-servers that form one JetStream cluster on loopback. */
-import { freePort, startNatsServer, type TestNatsServer } from '#test/helpers/nats-server.ts';
+import { freePort } from '#infra/nats/ports.ts';
+import { startNatsServer, type TestNatsServer } from '#test/helpers/nats-server.ts';
 
 export type TestNatsCluster = {
   readonly urls: string[];
@@ -12,7 +13,7 @@ export type TestNatsCluster = {
 const SIZE = 3;
 
 export const startNatsCluster = async (): Promise<TestNatsCluster> => {
-  const ports = await Promise.all(Array.from({ length: SIZE }, freePort));
+  const ports = await Promise.all(Array.from({ length: SIZE }, () => freePort()));
   const routes = ports.map((port) => `"nats-route://127.0.0.1:${port}"`).join(', ');
   const servers = new Map<string, TestNatsServer>();
   for (const [i, port] of ports.entries()) {

@@ -12,7 +12,7 @@ import { ProjectState } from '#bus/project/schema.ts';
 import { Directory } from '#actors/project/directory.ts';
 import { systemClock } from '#actors/ports/clock.ts';
 import { natsConfig } from '#infra/nats/config.ts';
-import { freePort } from '#infra/nats/greeting.ts';
+import { freePort } from '#infra/nats/ports.ts';
 import { locateNatsServer } from '#infra/nats/locate.ts';
 import { ROLES, type Role } from '#infra/nats/roles.ts';
 import { connectBus } from '#sdk/transport/nats-bus.ts';
