@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { connectUnix } from './unix-connect.ts';
+import { connectUnix, nobodyListens } from './unix-connect.ts';
 
 /** Connections that a queue of one takes before it refuses, as the kernel counts them, and some that it refuses. */
 const CALLERS = 8;
@@ -36,5 +36,11 @@ test('callers of a full queue wait until it has room, and every one is served', 
 });
 
 test('where nobody listens the system’s own error comes at once', async () => {
-  await expect(connectUnix(join(tmpdir(), 'nobody-listens-here'))).rejects.toMatchObject({ code: 'ENOENT' });
+  const thrown = await connectUnix(join(tmpdir(), 'nobody-listens-here')).catch((error: unknown) => error);
+  expect(thrown).toMatchObject({ code: 'ENOENT' });
+  expect(nobodyListens(thrown)).toBe(true);
+});
+
+test.each(['EAGAIN', 'EACCES', 'EMFILE'])('%s says nothing of who listens', (code) => {
+  expect(nobodyListens(Object.assign(new Error(code), { code }))).toBe(false);
 });

@@ -1,6 +1,6 @@
 /**
  * Connects to a unix socket of an agent or a launcher. One whose queue of callers is full (EAGAIN) is busy, not gone: it is asked again
- * until it has room. Whether another refusal means that nobody is there is for the caller to say.
+ * until it has room.
  */
 import { createConnection, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -25,6 +25,12 @@ export const connectUnix = async (path: string, options: { readonly allowHalfOpe
     }
   }
 };
+
+/** Refused, never there, or gone with the call in its queue. */
+const NOBODY: ReadonlySet<unknown> = new Set(['ECONNREFUSED', 'ENOENT', 'ECONNRESET']);
+
+/** Whether what `connectUnix` rejected with says that nobody listens there any more. */
+export const nobodyListens = (thrown: unknown): boolean => NOBODY.has((thrown as NodeJS.ErrnoException | null)?.code);
 
 const connectOnce = (path: string, allowHalfOpen: boolean): Promise<Socket> =>
   new Promise((resolve, reject) => {

@@ -5,8 +5,8 @@
  * no time-outs of its own: an agent that is frozen with its sandbox answers when it is thawed. @paper §3.3
  */
 import type { Socket } from 'node:net';
-import { DsecError } from '#bus/errors.ts';
-import { connectUnix } from '../unix-connect.ts';
+import { DsecError, wireError } from '#bus/errors.ts';
+import { connectUnix, nobodyListens } from '../unix-connect.ts';
 import type { ExecId } from '#bus/ids.ts';
 import { AETHER_LIMITS } from './limits.ts';
 import { startError } from './start-errors.ts';
@@ -53,9 +53,15 @@ export type AetherEvents = {
 
 type Pending = { readonly expects: readonly Frame['type'][]; readonly resolve: (frame: Frame) => void; readonly reject: (error: Error) => void };
 
-/** The agent went away while a request was under way: whether it had an effect is unknown. */
-export class AetherGone extends Error {
-  override readonly name = 'AetherGone';
+/**
+ * The agent went away while a request was under way: whether it had an effect is unknown. Whoever repeats the request learns from the
+ * sandbox's state whether it has ended, and why.
+ */
+export class AetherGone extends DsecError {
+  constructor(message: string, options?: { readonly cause?: unknown }) {
+    super(wireError('EDGE_UNAVAILABLE', message), options);
+    this.name = 'AetherGone';
+  }
 }
 
 const EMPTY = Buffer.alloc(0);
@@ -83,8 +89,7 @@ export class AetherClient {
     try {
       return new AetherClient(await connectUnix(path), events);
     } catch (thrown) {
-      const { code } = thrown as NodeJS.ErrnoException;
-      if (code === 'ECONNREFUSED' || code === 'ENOENT') return undefined;
+      if (nobodyListens(thrown)) return undefined;
       throw thrown;
     }
   }

@@ -4,7 +4,7 @@
  */
 import type { Socket } from 'node:net';
 import { DsecError } from '#bus/errors.ts';
-import { connectUnix } from '../unix-connect.ts';
+import { connectUnix, nobodyListens } from '../unix-connect.ts';
 import { fileError, workerGone } from './file-errors.ts';
 import { chunkHeader, commitFrame, encodeRequest, FILE_REQUEST, type FileRequest, FrameReader, HostileWorker, type Pairs, type WorkerFrame } from './wire.ts';
 
@@ -15,9 +15,6 @@ export type WorkerEvents = {
 };
 
 const NOBODY: WorkerEvents = { frame: () => undefined, close: () => undefined };
-
-/** Nobody listens there any more. */
-const isGone = ({ code }: NodeJS.ErrnoException): boolean => code === 'ECONNREFUSED' || code === 'ENOENT';
 
 export class Worker {
   readonly #socket: Socket;
@@ -37,8 +34,8 @@ export class Worker {
 
   /** Throws a typed error when the sandbox is gone, has no such user or no room for a process. */
   static async open(socketPath: string, user: string): Promise<Worker> {
-    const socket = await connectUnix(socketPath).catch((error: NodeJS.ErrnoException) =>
-      Promise.reject(isGone(error) ? DsecError.of('SANDBOX_ENDED', 'the sandbox has ended; create a new one') : error),
+    const socket = await connectUnix(socketPath).catch((error: unknown) =>
+      Promise.reject(nobodyListens(error) ? DsecError.of('SANDBOX_ENDED', 'the sandbox has ended; create a new one') : error),
     );
     return new Promise((resolve, reject) => {
       const worker = new Worker(socket);

@@ -1,5 +1,6 @@
 /** Shell sessions: what a script leaves is there for the next, in bash, dash and busybox; one that hangs takes nothing else with it. */
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { buildLayer } from '#runtime/images/mod.ts';
 import { connect, type DsecClient, DsecError, type Sandbox } from '#sdk/mod.ts';
@@ -154,12 +155,18 @@ test('the Edge is killed: between two scripts, and under one', async () => {
   expect((await shell.run('echo $COUNT')).stdout).toBe('2\n');
 });
 
-test('a sandbox that ends takes its shells along', async () => {
-  await using short = await dsec.runContainer({ image: 'small' });
-  const shell = await short.openShell();
-  const running = shell.run('sleep 60');
-  await short.stop();
-  const ended = await running.catch((thrown: unknown) => thrown);
-  if (ended instanceof DsecError) expect(ended.code).toBe('SANDBOX_ENDED');
-  else expect(ended).toMatchObject({ exitCode: null, shellEnded: true });
+test('sandboxes that end at any moment of a script take their shells along, and say so', async () => {
+  const answers = await Promise.all(
+    Array.from({ length: 24 }, async (_, i) => {
+      await using short = await dsec.runContainer({ image: 'small' });
+      const shell = await short.openShell();
+      const running = shell.run('sleep 60').catch((thrown: unknown) => thrown);
+      await delay(i % 12); // before the script is written, on its way, and while it runs
+      await short.stop();
+      return running;
+    }),
+  );
+  for (const answer of answers)
+    if (answer instanceof DsecError) expect(answer).toMatchObject({ code: 'SANDBOX_ENDED' });
+    else expect(answer).toMatchObject({ exitCode: null, shellEnded: true });
 });
