@@ -26,10 +26,9 @@ await runBench('churn', { vsCrun4: '≥ 2' }, async (say) => {
     const perSecond1 = await perSecond(1, cycle);
     const perSecond4 = await perSecond(4, cycle);
     const perSecond16 = await perSecond(16, cycle);
-    const crun = openCrun(join(test.dir, 'root'));
+    using crun = openCrun(join(test.dir, 'root'));
     await crun.cycle();
     const crunPerSecond4 = await perSecond(4, () => crun.cycle());
-    crun.close();
     await dsec.close();
     return { perSecond1, perSecond4, perSecond16, vsCrun4: perSecond4 / crunPerSecond4, crunPerSecond4 };
   } finally {

@@ -16,7 +16,7 @@ await runBench('create', { createP50Ms: '', vsLauncher: '≤ 3' }, async (say) =
     const dsec = await connect({ contextFile: test.platform.contextFile });
     const digest = new LayerCatalog(test.store).resolve('small');
     const bare = await openBareLauncher(test.dir, digest, test.store.pathOf(digest));
-    const crun = openCrun(join(test.dir, 'root'));
+    using crun = openCrun(join(test.dir, 'root'));
     const create: number[] = [];
     const launch: number[] = [];
     const reference: number[] = [];
@@ -33,7 +33,6 @@ await runBench('create', { createP50Ms: '', vsLauncher: '≤ 3' }, async (say) =
       reference.push(crunMs);
     }
     say(`bare launcher p50 ${median(launch).toFixed(2)} ms, crun run p50 ${median(reference).toFixed(2)} ms`);
-    crun.close();
     await bare.close();
     await dsec.close();
     return {

@@ -3,8 +3,8 @@
  *
  * Runs in a private mount namespace without the bare v2 cgroup mount that confuses crun on hosts that mix v1 and v2.
  */
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -34,17 +34,17 @@ const spec = (args: readonly string[]) => ({
   },
 });
 
-export interface Crun {
+export interface Crun extends Disposable {
   /** `crun run` of /bin/true: create, start, wait, delete. Milliseconds. */
   run(): Promise<number>;
   /** create + start + one exec of /bin/true + delete. */
   cycle(): Promise<void>;
-  close(): void;
 }
 
 /** Answers undefined when crun is not installed. */
 export const openCrun = (rootfs: string): Crun => {
   const dir = mkdtempSync(join(tmpdir(), 'dsec-crun-'));
+  mkdirSync(join(dir, 'state'));
   for (const [name, args] of [
     ['run', ['/bin/true']],
     ['live', ['/bin/sleep', '600']],
@@ -59,6 +59,8 @@ export const openCrun = (rootfs: string): Crun => {
   const ask = lineProtocol(shell);
   let next = 0;
   const crun = `crun --root ${dir}/state`;
+  /** A second time when the first found the container's group still busy. */
+  const removed = (id: string): string => `{ ${crun} delete -f ${id} || ${crun} delete -f ${id}; }`;
   return {
     run: async () => {
       const id = `r${next++}`;
@@ -69,11 +71,13 @@ export const openCrun = (rootfs: string): Crun => {
     cycle: async () => {
       const id = `c${next++}`;
       await ask(
-        `${crun} create -b ${dir}/live ${id} </dev/null >/dev/null && ${crun} start ${id} && ${crun} exec ${id} /bin/true </dev/null && ${crun} delete -f ${id}`,
+        `${crun} create -b ${dir}/live ${id} </dev/null >/dev/null && ${crun} start ${id} && ${crun} exec ${id} /bin/true </dev/null && ${removed(id)}`,
       );
     },
-    close: () => {
+    [Symbol.dispose]: () => {
       shell.stdin?.end();
+      // What a failed cycle left would outlive the benchmark.
+      for (const id of readdirSync(join(dir, 'state'))) spawnSync('crun', ['--root', join(dir, 'state'), 'delete', '-f', id], { stdio: 'ignore' });
       rmSync(dir, { recursive: true, force: true });
     },
   };
