@@ -8,3 +8,20 @@ export const QUOTA_LIMITS = {
   /** A create that no Edge has admitted this long after its deadline never will be: clocks apart, and an answer on its way. */
   admissionGraceMs: 60_000,
 } as const;
+
+/** How a placement holds what it has borrowed; the simulation's placements hold it alike. */
+export const QUOTA_HOLDER_LIMITS = {
+  /** Items borrowed beyond the need of the moment when nothing is known of the next one; IAM lends them where there is plenty. */
+  quotaPrefetch: 16,
+  /** Borrowed for as long ahead as this, going by what was spent lately: a few draws per second at any rate of creates. */
+  quotaAheadMs: 2_000,
+  /** Unused leases go back after this long where somebody else may need them, and where nothing is limited. */
+  quotaScarceIdleMs: 500,
+  quotaIdleMs: 60_000,
+  quotaSweepMs: 200,
+  /** Draws for one request: others may take what was drawn first. */
+  quotaAttempts: 3,
+  quotaRetryMs: 100,
+  /** Three commits on a busy bus. */
+  quotaAnswerMs: 3_000,
+} as const;

@@ -1,4 +1,6 @@
 /** Bounds of the production shells, by the same names. A shell's own numbers are not decisions, so they stand here once more. */
+import { QUOTA_HOLDER_LIMITS } from '#actors/project/limits.ts';
+
 export const HOST_LIMITS = {
   // node-runtime/roles/edge
   commandsInFlight: 512,
@@ -26,14 +28,7 @@ export const HOST_LIMITS = {
   noRoomRetries: 30,
   placementRetryMs: 250,
   requestActorsMax: 4_096,
-  quotaPrefetch: 16,
-  quotaAheadMs: 2_000,
-  quotaScarceIdleMs: 500,
-  quotaIdleMs: 60_000,
-  quotaSweepMs: 200,
-  quotaAttempts: 3,
-  quotaRetryMs: 100,
-  quotaAnswerMs: 3_000,
+  ...QUOTA_HOLDER_LIMITS,
   // node-runtime/roles/jobs, sdk/episode
   presenceEveryMs: 1_000,
   presenceTimeoutMs: 4_000,

@@ -1,3 +1,5 @@
+import { QUOTA_HOLDER_LIMITS } from '#actors/project/limits.ts';
+
 export const PLACEMENT_LIMITS = {
   /**
    * Deliveries of one lane that this process holds, most of them waiting for their project's turn: more than one project may have
@@ -29,19 +31,7 @@ export const PLACEMENT_LIMITS = {
   lostQueueBatch: 64,
   /** Request actors kept in memory; the oldest idle ones are dropped and loaded again when needed. */
   actorsMax: 4_096,
-  /** Items borrowed beyond the need of the moment when nothing is known of the next one; IAM lends them where there is plenty. */
-  quotaPrefetch: 16,
-  /** Borrowed for as long ahead as this, going by what was spent lately: a few draws per second at any rate of creates. */
-  quotaAheadMs: 2_000,
-  /** Unused leases go back after this long where somebody else may need them, and where nothing is limited. */
-  quotaScarceIdleMs: 500,
-  quotaIdleMs: 60_000,
-  quotaSweepMs: 200,
-  /** Draws for one request: others may take what was drawn first. */
-  quotaAttempts: 3,
-  quotaRetryMs: 100,
-  /** Three commits on a busy bus. */
-  quotaAnswerMs: 3_000,
+  ...QUOTA_HOLDER_LIMITS,
   /** Tries to send one message whose outcome is unknown, with the same id each time, before its cause is given back instead. */
   sendAttempts: 3,
   sendRetryMs: 200,
