@@ -5,11 +5,9 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { loadConfig, pathsOf } from '#runtime/config.ts';
-import { buildLayer } from '#runtime/images/mod.ts';
-import { withLayerStore } from '#runtime/roles/layer-store.ts';
+import { pathsOf } from '#runtime/config.ts';
 import { connect, type DsecClient, type RunOptions, type Sandbox } from '#sdk/mod.ts';
-import { startTestCluster, type TestCluster } from '#test/helpers/cluster.ts';
+import { putSmallLayer, startTestCluster, type TestCluster } from '#test/helpers/cluster.ts';
 import { inside } from '#test/helpers/files.ts';
 import { edgeOf } from '#test/helpers/nodes.ts';
 
@@ -30,9 +28,7 @@ beforeAll(async () => {
     overridesOf: { 'edge-1': { nodeLabels: { node: 'one' } }, 'edge-2': { nodeLabels: { node: 'two' }, layerCacheMiB: CACHE_MIB } },
   });
   dsec = await connect({ contextFile: host.cluster.contextFile });
-  await withLayerStore(loadConfig({ file: host.cluster.operatorConfig }), (store) =>
-    buildLayer(store, { name: 'small', kind: 'base', source: { type: 'directory', path: join(host.dir, 'root') } }),
-  );
+  await putSmallLayer(host);
 }, 120_000);
 afterAll(async () => {
   await dsec?.close();

@@ -7,11 +7,9 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { EdgeName } from '#bus/ids.ts';
-import { loadConfig, pathsOf } from '#runtime/config.ts';
-import { buildLayer } from '#runtime/images/mod.ts';
-import { withLayerStore } from '#runtime/roles/layer-store.ts';
+import { pathsOf } from '#runtime/config.ts';
 import { connect, type DsecClient, type Sandbox } from '#sdk/mod.ts';
-import { startTestCluster, type TestCluster } from '#test/helpers/cluster.ts';
+import { putSmallLayer, startTestCluster, type TestCluster } from '#test/helpers/cluster.ts';
 import { inside } from '#test/helpers/files.ts';
 import { launchersBelow, processesOf } from '#test/helpers/kernel-traces.ts';
 import { edgeOf } from '#test/helpers/nodes.ts';
@@ -28,9 +26,7 @@ beforeAll(async () => {
     overrides: { leaseMs: 3_000, layerStore: { type: 'object', bucket: 'layers' } },
   });
   dsec = await connect({ contextFile: host.cluster.contextFile });
-  await withLayerStore(loadConfig({ file: host.cluster.operatorConfig }), (store) =>
-    buildLayer(store, { name: 'small', kind: 'base', source: { type: 'directory', path: join(host.dir, 'root') } }),
-  );
+  await putSmallLayer(host);
 }, 120_000);
 afterAll(async () => {
   await dsec?.close();

@@ -4,8 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PosixLayerStore } from '#adapters/layers/posix/mod.ts';
 import { type Cluster, type ClusterOptions, removeCluster, startCluster } from '#infra/cluster/cluster.ts';
+import { loadConfig } from '#runtime/config.ts';
 import { buildLayer } from '#runtime/images/mod.ts';
 import { createLog, type LogLevel } from '#runtime/log/log.ts';
+import { withLayerStore } from '#runtime/roles/layer-store.ts';
 import { makeBusyboxRoot } from './platform.ts';
 
 export type TestCluster = {
@@ -50,3 +52,9 @@ export const startTestCluster = async (options: Partial<Omit<ClusterOptions, 'di
     },
   };
 };
+
+/** Where layers lie in the bus' object store, `small` has to be put there by whoever may. */
+export const putSmallLayer = ({ cluster, dir }: TestCluster): Promise<unknown> =>
+  withLayerStore(loadConfig({ file: cluster.operatorConfig }), (store) =>
+    buildLayer(store, { name: 'small', kind: 'base', source: { type: 'directory', path: join(dir, 'root') } }),
+  );
