@@ -123,8 +123,18 @@ export const shardOfRollout = (id: RolloutId): Shard => id.charAt(3) as Shard;
 export const parseSandboxId = (id: SandboxId): { shard: Shard; edge: EdgeName } => {
   const match = SANDBOX_ID.exec(id);
   if (!match) throw new Error(`not a sandbox id: ${id}`); // a branded id that does not parse is a programmer's error
-  return { shard: match[1] as Shard, edge: match[3] as EdgeName };
+  return { shard: match[1] as Shard, edge: sameName(match[3] as EdgeName) };
 };
+
+/** Few nodes are named by very many ids: whoever holds those holds one string for each node. */
+const sameName = (edge: EdgeName): EdgeName => {
+  const known = EDGE_NAMES.get(edge);
+  if (known !== undefined) return known;
+  if (EDGE_NAMES.size >= ID_LIMITS.edgeNamesKept) EDGE_NAMES.clear();
+  EDGE_NAMES.set(edge, edge);
+  return edge;
+};
+const EDGE_NAMES = new Map<string, EdgeName>();
 
 /** Hash of a request body that decides "same key, same body". Keys of objects are sorted, so field order does not matter. */
 export const bodyHashOf = (body: unknown): string => hex(32, canonicalJson(body));

@@ -7,6 +7,8 @@ export const ID_LIMITS = {
   clientKeyLength: 200,
   imageNameLength: 200,
   snapshotIdLength: 64,
+  /** Names of nodes that are kept to be shared: some units of 160. */
+  edgeNamesKept: 4_096,
 } as const;
 
 export const WIRE_LIMITS = {

@@ -15,22 +15,16 @@ import type { CpuMillis, MiB } from '#bus/units.ts';
 import { mayShare, type Tenancy } from '../placement/isolation.ts';
 import { ADMISSION_LIMITS } from './limits.ts';
 
-type Reservation = {
-  readonly project: ProjectName;
-  readonly isApart: boolean;
-  readonly memoryMiB: number;
-  readonly cpuMillis: number;
-  readonly pids: number;
-  readonly diskMiB: number;
-  readonly slot: number;
-};
+/** What it asked for is read from its spec, which all sandboxes of a request share. */
+type Reservation = { readonly project: ProjectName; readonly spec: SandboxSpec; readonly slot: number };
 export type Admitted = { readonly ok: true; readonly slot: number } | { readonly ok: false; readonly error: WireError };
 
 export class Admission {
   readonly #capacity: Capacity;
   readonly #openFilesMax: number;
   readonly #reservations = new Map<SandboxId, Reservation>();
-  readonly #slots = new Set<number>();
+  /** By slot. */
+  readonly #isTaken: boolean[] = [];
   readonly #running = new Map<ProjectName, number>();
   /** How many sandboxes require that their project has the node to itself; they are all of one project. */
   #apart = 0;
@@ -66,16 +60,9 @@ export class Admission {
     const held = this.#reservations.get(id);
     if (!held) return;
     this.#reservations.delete(id);
-    this.#slots.delete(held.slot);
+    this.#isTaken[held.slot] = false;
     this.#lowestFreeSlot = Math.min(this.#lowestFreeSlot, held.slot);
-    this.#memoryMiB -= held.memoryMiB;
-    this.#cpuMillis -= held.cpuMillis;
-    this.#pids -= held.pids;
-    this.#diskMiB -= held.diskMiB;
-    if (held.isApart) this.#apart -= 1;
-    const left = (this.#running.get(held.project) ?? 1) - 1;
-    if (left > 0) this.#running.set(held.project, left);
-    else this.#running.delete(held.project);
+    this.#count(held, -1);
   }
 
   /** Who is on the node. */
@@ -124,23 +111,28 @@ export class Admission {
     );
   }
 
-  #hold(id: SandboxId, { limits, isolation }: SandboxSpec, slot: number, project: ProjectName): void {
-    const diskMiB = limits.diskMiB ?? 0;
-    const { memoryMiB, cpuMillis, pids } = limits;
-    const isApart = isolation === 'requireApart';
-    this.#reservations.set(id, { project, isApart, memoryMiB, cpuMillis, pids, diskMiB, slot });
-    this.#running.set(project, (this.#running.get(project) ?? 0) + 1);
-    if (isApart) this.#apart += 1;
-    this.#slots.add(slot);
-    this.#memoryMiB += memoryMiB;
-    this.#cpuMillis += cpuMillis;
-    this.#pids += pids;
-    this.#diskMiB += diskMiB;
+  #hold(id: SandboxId, spec: SandboxSpec, slot: number, project: ProjectName): void {
+    const held = { project, spec, slot };
+    this.#reservations.set(id, held);
+    while (this.#isTaken.length < slot) this.#isTaken.push(false);
+    this.#isTaken[slot] = true;
+    this.#count(held, 1);
+  }
+
+  #count({ project, spec: { limits, isolation } }: Reservation, sign: 1 | -1): void {
+    const running = (this.#running.get(project) ?? 0) + sign;
+    if (running > 0) this.#running.set(project, running);
+    else this.#running.delete(project);
+    if (isolation === 'requireApart') this.#apart += sign;
+    this.#memoryMiB += sign * limits.memoryMiB;
+    this.#cpuMillis += sign * limits.cpuMillis;
+    this.#pids += sign * limits.pids;
+    this.#diskMiB += sign * (limits.diskMiB ?? 0);
   }
 
   #freeSlot(): number {
     let slot = this.#lowestFreeSlot;
-    while (this.#slots.has(slot)) slot += 1;
+    while (this.#isTaken[slot]) slot += 1;
     this.#lowestFreeSlot = slot + 1;
     return slot;
   }

@@ -37,17 +37,16 @@ export const appendRequestOf = (address: ActorAddress, stored: StoredCommit | nu
     state: state as Commit['state'],
   };
   const expectedSequence = stored?.sequence ?? 0;
-  const encoded = Buffer.from(JSON.stringify(commit), 'utf8');
-  return { address, commit, expectedSequence, messageId: messageIdOf(address, expectedSequence, commit, encoded), encoded };
+  return { address, commit, expectedSequence, messageId: messageIdOf(address, expectedSequence, commit) };
 };
 
 /**
  * Equal for every repetition of one append and for nothing else. The digest matters when a process dies with an append under
  * way and the next one decides the same command differently (another slot, another time): the broker must not take the
- * second for a repetition of the first.
+ * second for a repetition of the first. What was decided is in the events; the state follows from them.
  */
-const messageIdOf = ({ project, id }: ActorAddress, expectedSequence: number, { commandId, at }: Commit, encoded: Uint8Array): string => {
-  const digest = hash('sha256', encoded).slice(0, 16);
+const messageIdOf = ({ project, id }: ActorAddress, expectedSequence: number, { commandId, at, schema, events }: Commit): string => {
+  const digest = hash('sha256', JSON.stringify([schema, events])).slice(0, 16);
   return `${project}:${id}:${expectedSequence}:${commandId}:${at}:${digest}`;
 };
 

@@ -65,7 +65,8 @@ type Actor<S, C> = {
   phase: 'loading' | 'idle' | 'appending' | 'recalling';
   state: S | null;
   stored: StoredCommit | null;
-  readonly mailbox: Waiting<C>[];
+  /** Replaced, not changed: the empty one is shared by all that have nothing to do, which are nearly all. */
+  mailbox: readonly Waiting<C>[];
   appending: Appending<S> | null;
 };
 
@@ -134,7 +135,7 @@ export class ActorHost<S extends object, C extends { readonly type: string }, E 
       out.push({ type: 'reply', token, result: { ok: false, error: wireError('OVERLOADED', message) } });
       return;
     }
-    actor.mailbox.push({ command, meta, token, conflicts: 0 });
+    actor.mailbox = [...actor.mailbox, { command, meta, token, conflicts: 0 }];
     if (actor.phase === 'idle') this.#drain(actor, out);
   }
 
@@ -175,7 +176,7 @@ export class ActorHost<S extends object, C extends { readonly type: string }, E 
         ok: false,
         error: tried.conflict ?? wireError('INTERNAL', `${address.kind} ${address.id} was written by others ${head.conflicts} times in a row`),
       };
-    actor.mailbox.shift();
+    takeHead(actor);
     out.push({ type: 'reply', token: head.token, result });
   }
 
@@ -184,7 +185,7 @@ export class ActorHost<S extends object, C extends { readonly type: string }, E 
   }
 
   #hold(address: ActorAddress, phase: Actor<S, C>['phase']): Actor<S, C> {
-    const actor: Actor<S, C> = { address, phase, state: null, stored: null, mailbox: [], appending: null };
+    const actor: Actor<S, C> = { address, phase, state: null, stored: null, mailbox: NOBODY, appending: null };
     const ofProject = this.#actors.get(address.project) ?? new Map<string, Actor<S, C>>();
     this.#actors.set(address.project, ofProject.set(address.id, actor));
     this.#size += 1;
@@ -222,7 +223,7 @@ export class ActorHost<S extends object, C extends { readonly type: string }, E 
     } else if (outcome.reason === 'rejected') {
       actor.appending = null;
       actor.phase = 'idle';
-      actor.mailbox.shift();
+      takeHead(actor);
       out.push({ type: 'reply', token: head.token, result: { ok: false, error: outcome.error } });
       this.#drain(actor, out);
     } else {
@@ -239,13 +240,14 @@ export class ActorHost<S extends object, C extends { readonly type: string }, E 
     const head = actor?.mailbox[0];
     if (actor?.phase !== 'recalling' || !actor.stored || !head) return;
     actor.phase = 'idle';
-    actor.mailbox.shift();
+    takeHead(actor);
     out.push({ type: 'reply', token: head.token, result: resultOf(head, actor.stored) });
     this.#drain(actor, out);
   }
 
   #applied(actor: Actor<S, C>, pending: Appending<S>, sequence: number, out: HostOutput<S, F>[]): void {
-    const head = actor.mailbox.shift();
+    const head = actor.mailbox[0];
+    takeHead(actor);
     const stored: StoredCommit = { address: actor.address, sequence, commit: pending.request.commit };
     actor.appending = null;
     actor.phase = 'idle';
@@ -274,14 +276,12 @@ export class ActorHost<S extends object, C extends { readonly type: string }, E 
     while (actor.phase === 'idle') {
       const head = actor.mailbox[0];
       if (!head) {
-        if (actor.stored)
-          actor.mailbox.length = 0; // gives back the room that grew with it
-        else this.#drop(actor.address);
+        if (!actor.stored) this.#drop(actor.address);
         return;
       }
       const settled = this.#decide(actor, head, out);
       if (settled) {
-        actor.mailbox.shift();
+        takeHead(actor);
         out.push({ type: 'reply', token: head.token, result: settled });
       }
     }
@@ -313,6 +313,11 @@ export class ActorHost<S extends object, C extends { readonly type: string }, E 
     return undefined;
   }
 }
+
+const NOBODY: readonly never[] = [];
+const takeHead = <C>(actor: { mailbox: readonly Waiting<C>[] }): void => {
+  actor.mailbox = actor.mailbox.length > 1 ? actor.mailbox.slice(1) : NOBODY;
+};
 
 /** What a command gets that comes again after later ones were obeyed: its own commit, or that it is too late. */
 const recalledResult = (address: ActorAddress, meta: CommandMeta, newest: Commit, commits: readonly StoredCommit[]): CommandResult => {

@@ -20,7 +20,7 @@ export const changesOfWork = <F extends Effect>(
 };
 
 /** The command that reports an effect done for a state: named after the effect and the commit it was read from. */
-export const reportMeta = ({ key }: Effect, { commit }: StoredCommit, at: TimestampMs): CommandMeta => {
+export const reportMeta = ({ key }: Pick<Effect, 'key'>, { commit }: StoredCommit, at: TimestampMs): CommandMeta => {
   const { actorId, version, commandId, correlationId, principal, traceparent } = commit;
   return { commandId: `${actorId}:${key}:${version}`, correlationId, causationId: commandId, principal, traceparent, at };
 };

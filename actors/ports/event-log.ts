@@ -16,8 +16,6 @@ export type AppendRequest = {
   readonly expectedSequence: number;
   /** Same for every repetition of this append; starts with the project. */
   readonly messageId: string;
-  /** The commit as JSON, where whoever asks has it already. */
-  readonly encoded?: Uint8Array;
 };
 
 /**

@@ -16,7 +16,7 @@ export const ownChecker: MakeChecker = ({ cluster, oneIn, fail }): Checker => {
     if (awake !== undefined) fail('INV-OWN', `${awake} ran on ${edge} when its generation ${generation} was declared lost`);
   };
   return {
-    born: (machine, { id, epoch, obeyed }) => {
+    born: (machine, { id }, epoch, obeyed) => {
       if (!isFollowed(id, oneIn)) return;
       const home = homes.get(id);
       if (home !== undefined) fail('INV-OWN', `${id} was launched on ${machine.name} while a process of it lives on ${home}`);

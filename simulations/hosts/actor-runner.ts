@@ -42,15 +42,13 @@ export type RunnerOptions<S extends object, C extends { readonly type: string },
 };
 
 type Waiting = { readonly address: ActorAddress; readonly done: (result: CommandResult) => void };
-/** What an actor has under way. Its deadlines are a function of its state, and are not kept. */
-type Work<S, C, F> = { readonly address: ActorAddress; effects: readonly Running<S, C, F>[]; timer: Task | null };
 const NO_EFFECTS: readonly never[] = [];
 
 export class ActorRunner<S extends object, C extends { readonly type: string }, E extends { readonly type: string }, F extends Effect> {
   readonly #o: RunnerOptions<S, C, E, F>;
   readonly #waiting = new Map<number, Waiting>();
   /** By actor id: ids are unique within one runner's kind. */
-  readonly #work = new Map<string, Work<S, C, F>>();
+  readonly #work = new Map<string, Work<S, C>>();
   #nextToken = 1;
 
   constructor(options: RunnerOptions<S, C, E, F>) {
@@ -79,8 +77,8 @@ export class ActorRunner<S extends object, C extends { readonly type: string }, 
 
   evict(address: ActorAddress): boolean {
     const work = this.#work.get(address.id);
-    if ((work && work.effects.length > 0) || !this.#o.host.evict(address)) return false;
-    this.#o.process.clock.cancel(work?.timer);
+    if (work?.first || !this.#o.host.evict(address)) return false;
+    this.#o.process.clock.cancel(work);
     this.#work.delete(address.id);
     return true;
   }
@@ -94,14 +92,14 @@ export class ActorRunner<S extends object, C extends { readonly type: string }, 
   #dropWork({ id }: ActorAddress): void {
     const work = this.#work.get(id);
     if (!work) return;
-    for (const running of work.effects) running.stopped = true;
-    this.#o.process.clock.cancel(work.timer);
+    for (let running = work.first; running; running = running.next) running.stopped = true;
+    this.#o.process.clock.cancel(work);
     this.#work.delete(id);
   }
 
   /** Timers of a process that ended would only fill the agenda. */
   close(): void {
-    for (const { timer } of this.#work.values()) this.#o.process.clock.cancel(timer);
+    for (const work of this.#work.values()) this.#o.process.clock.cancel(work);
     this.#work.clear();
     this.#waiting.clear();
   }
@@ -176,86 +174,77 @@ export class ActorRunner<S extends object, C extends { readonly type: string }, 
     let work = this.#work.get(address.id);
     if (!work) {
       if (over || (due.length === 0 && (deadlines.length === 0 || !this.#o.deadlineCommand))) return;
-      work = { address, effects: NO_EFFECTS, timer: null };
+      work = new Work(address, this.#onTimer);
       this.#work.set(address.id, work);
     }
-    if (work.effects.length > 0 || due.length > 0) this.#changeEffects(work, due, { state, stored });
-    this.#arm(work, deadlines, state);
-    if (over && work.effects.length === 0 && deadlines.length === 0) this.#work.delete(address.id);
+    if (work.first || due.length > 0) this.#changeEffects(work, due, { state, stored });
+    this.#arm(address, deadlines, state);
+    if (over && deadlines.length === 0 && !this.#work.get(address.id)?.first) this.#work.delete(address.id);
   }
 
-  #changeEffects(work: Work<S, C, F>, due: readonly F[], { state, stored }: { readonly state: S; readonly stored: StoredCommit }): void {
-    const { stop, start } = changesOfWork(
-      work.effects.map(({ effect }) => effect.key),
-      due,
-    );
-    if (stop.length > 0) {
-      for (const running of work.effects) if (stop.includes(running.effect.key)) running.stopped = true;
-      work.effects = work.effects.filter(({ stopped }) => !stopped);
-    }
-    const started = start.map((effect) => new Running<S, C, F>(work.address, effect, state, stored, this.#onFinished));
-    if (started.length > 0) work.effects = work.effects.length === 0 ? started : work.effects.concat(started);
-    for (const running of started) if (!running.stopped) this.#o.runEffect?.(running.effect, running);
+  #changeEffects(work: Work<S, C>, due: readonly F[], { state, stored }: { readonly state: S; readonly stored: StoredCommit }): void {
+    const { stop, start } = changesOfWork(keysOf(work), due);
+    for (const key of stop) work.drop((running) => running.key === key);
+    const started = start.map((effect) => ({ effect, running: new Running<S, C>(effect.key, state, stored, this.#onFinished) }));
+    for (const { running } of started) work.add(running);
+    for (const { effect, running } of started) if (!running.stopped) this.#o.runEffect?.(effect, running);
   }
 
   /** Until its report has been taken, or nobody wants it any more. */
-  readonly #onFinished = (running: Running<S, C, F>, result: EffectResult<C>): void => {
+  readonly #onFinished = (running: Running<S, C>, result: EffectResult<C>): void => {
     if (!this.#o.process.alive) return;
     if (!result.ok) return this.#again(running);
     if (result.report === null) return this.#end(running);
-    this.submit(running.address, result.report, reportMeta(running.effect, running.stored, this.#o.process.clock.now()), (answer) => {
+    this.submit(running.address, result.report, reportMeta(running, running.stored, this.#o.process.clock.now()), (answer) => {
       if (answer.ok || answer.error.retry === 'never') this.#end(running);
       else if (!running.stopped) this.#again(running);
     });
   };
 
-  #again(running: Running<S, C, F>): void {
+  #again(running: Running<S, C>): void {
     const pauseMs = backoffMs(running.repetition, RETRY_LIMITS.effectRetryMinMs, RETRY_LIMITS.effectRetryMaxMs);
     this.#o.process.after(pauseMs, 'effect again', () => {
       const held = this.#o.host.peek(running.address);
       if (running.stopped || !held) return;
       running.begin(held.state, held.stored);
-      this.#o.runEffect?.(running.effect, running);
+      const effect = this.#o.definition.pendingEffects(held.state).find(({ key }) => key === running.key);
+      if (effect) this.#o.runEffect?.(effect, running);
     });
   }
 
-  #end(running: Running<S, C, F>): void {
+  #end(running: Running<S, C>): void {
     running.stopped = true;
-    const work = this.#work.get(running.address.id);
-    if (work?.effects.includes(running)) work.effects = work.effects.filter((other) => other !== running);
+    this.#work.get(running.address.id)?.drop((other) => other === running);
   }
 
-  /** One timer per actor, at its nearest deadline. */
-  #arm(work: Work<S, C, F>, deadlines: readonly Deadline[], state: S): void {
+  /** One timer per actor, at its nearest deadline. What lies in the agenda already cannot be moved: another takes its place. */
+  #arm(address: ActorAddress, deadlines: readonly Deadline[], state: S): void {
     const { clock } = this.#o.process;
-    clock.cancel(work.timer);
-    work.timer = null;
+    const before = this.#work.get(address.id);
+    if (!before) return;
+    clock.cancel(before);
     if (deadlines.length === 0 || !this.#o.deadlineCommand) return;
     let nearest = Number.POSITIVE_INFINITY;
     for (const deadline of deadlines) nearest = Math.min(nearest, this.#dueAt(deadline, state));
-    work.timer = clock.schedule(Math.max(0, nearest - clock.now()), new DeadlineDue(work, this.#onTimer));
+    this.#work.set(address.id, clock.schedule(Math.max(0, nearest - clock.now()), before.armed()));
   }
 
-  readonly #onTimer = (work: Work<S, C, F>): void => {
-    const held = this.#o.process.alive ? this.#o.host.peek(work.address) : undefined;
-    if (held) this.#passed(work, this.#o.definition.deadlines(held.state));
+  readonly #onTimer = ({ address }: Work<S, C>): void => {
+    const held = this.#o.process.alive ? this.#o.host.peek(address) : undefined;
+    if (held) this.#passed(address, this.#o.definition.deadlines(held.state));
   };
 
-  #passed(work: Work<S, C, F>, left: readonly Deadline[]): void {
-    const { address } = work;
+  #passed(address: ActorAddress, left: readonly Deadline[]): void {
     const held = this.#o.host.peek(address);
     if (!held) return;
     const now = this.#o.process.clock.now();
     const at = left.findIndex((deadline) => this.#dueAt(deadline, held.state) <= now);
     const deadline = left[at];
-    if (!deadline || !this.#o.deadlineCommand) {
-      if (this.#work.get(address.id) === work) this.#arm(work, this.#o.definition.deadlines(held.state), held.state);
-      return;
-    }
+    if (!deadline || !this.#o.deadlineCommand) return this.#arm(address, this.#o.definition.deadlines(held.state), held.state);
     const command = this.#o.deadlineCommand(deadline, held.state);
     this.submit(address, command, deadlineMeta(address, deadline, held.stored, now), (result) => {
       if (result.ok && result.decision === 'accepted') return; // the new state has armed its own timer
-      this.#o.process.after(RETRY_LIMITS.loadRetryMs, 'deadline ignored', () => this.#passed(work, left.slice(at + 1)));
+      this.#o.process.after(RETRY_LIMITS.loadRetryMs, 'deadline ignored', () => this.#passed(address, left.slice(at + 1)));
     });
   }
 
@@ -264,24 +253,30 @@ export class ActorRunner<S extends object, C extends { readonly type: string }, 
   }
 }
 
-/** One object for each effect under way: hundreds of thousands hold the channel to a sandbox for as long as it lives. */
-class Running<S, C, F> implements UnderWay<S, C> {
-  readonly address: ActorAddress;
-  readonly effect: F;
+/**
+ * One object for each effect under way: hundreds of thousands hold the channel to a sandbox for as long as it lives. So it knows the
+ * effect by its key, which the state tells again.
+ */
+class Running<S, C> implements UnderWay<S, C> {
+  readonly key: string;
   state: S;
   stored: StoredCommit;
   repetition = 1;
   stopped = false;
+  next: Running<S, C> | null = null;
   /** Of this repetition: a doubled answer is none. */
   #isFinished = false;
-  readonly #onFinished: (running: Running<S, C, F>, result: EffectResult<C>) => void;
+  readonly #onFinished: (running: Running<S, C>, result: EffectResult<C>) => void;
 
-  constructor(address: ActorAddress, effect: F, state: S, stored: StoredCommit, onFinished: (running: Running<S, C, F>, result: EffectResult<C>) => void) {
-    this.address = address;
-    this.effect = effect;
+  constructor(key: string, state: S, stored: StoredCommit, onFinished: (running: Running<S, C>, result: EffectResult<C>) => void) {
+    this.key = key;
     this.state = state;
     this.stored = stored;
     this.#onFinished = onFinished;
+  }
+
+  get address(): ActorAddress {
+    return this.stored.address;
   }
 
   begin(state: S, stored: StoredCommit): void {
@@ -298,18 +293,56 @@ class Running<S, C, F> implements UnderWay<S, C> {
   }
 }
 
-class DeadlineDue<W> implements Task {
-  readonly label = 'deadline';
-  run: Task['run'] = tellOwner;
-  readonly work: W;
-  readonly tell: (work: W) => void;
+/** What an actor has under way: its effects, and itself in the agenda for its nearest deadline. Deadlines are a function of its state, and are not kept. */
+class Work<S, C> implements Task {
+  readonly address: ActorAddress;
+  first: Running<S, C> | null = null;
+  run: Task['run'] = null;
+  readonly tell: (work: Work<S, C>) => void;
 
-  constructor(work: W, tell: (work: W) => void) {
-    this.work = work;
+  constructor(address: ActorAddress, tell: (work: Work<S, C>) => void) {
+    this.address = address;
     this.tell = tell;
+  }
+
+  get label(): string {
+    return 'deadline';
+  }
+
+  /** The same work, to be put into the agenda. */
+  armed(): Work<S, C> {
+    const work = new Work(this.address, this.tell);
+    work.first = this.first;
+    work.run = tellOwner;
+    return work;
+  }
+
+  /** In the order in which they were started. */
+  add(running: Running<S, C>): void {
+    let last = this.first;
+    while (last?.next) last = last.next;
+    if (last) last.next = running;
+    else this.first = running;
+  }
+
+  drop(matches: (running: Running<S, C>) => boolean): void {
+    let before: Running<S, C> | null = null;
+    for (let running = this.first; running; running = running.next) {
+      if (!matches(running)) {
+        before = running;
+        continue;
+      }
+      running.stopped = true;
+      if (before) before.next = running.next;
+      else this.first = running.next;
+    }
   }
 }
 function tellOwner(this: Task): void {
-  const due = this as DeadlineDue<unknown>;
-  due.tell(due.work);
+  const work = this as Work<unknown, unknown>;
+  work.tell(work);
+}
+
+function* keysOf<S, C>({ first }: Work<S, C>): Generator<string> {
+  for (let running = first; running; running = running.next) yield running.key;
 }

@@ -48,6 +48,7 @@ export class SimApiserver {
   readonly #laneCount: number;
   readonly #waiting = new Map<string, (reply: LifecycleReply) => void>();
   readonly #inbox: string;
+  readonly #principals = new Map<ProjectName, string>();
 
   constructor(process: Process, shardCount: number, laneCount: number) {
     this.process = process;
@@ -82,7 +83,7 @@ export class SimApiserver {
     const asked = { project, key, requestId, bodyHash, count, spec, forkedFrom: null, deadlineAt };
     const data: RequestBusCommand = isGroup({ count, mode }) ? { type: 'PlaceGroup', mode, ...asked } : { type: 'PlaceSandboxes', chunkOf: null, ...asked };
     const id = messageIdOf(project, requestId, 'place', bodyHash);
-    const envelope: CommandEnvelope = { v: 1, id, at, project, principal: `tenant/${project}`, correlationId: requestId, deadlineAt, data };
+    const envelope: CommandEnvelope = { v: 1, id, at, project, principal: this.#principalOf(project), correlationId: requestId, deadlineAt, data };
     this.#store(createLaneSubject(laneOf(project, this.#laneCount)), envelope, 1, (error) =>
       done(error ? { ok: false, error } : { ok: true, value: { requestId } }),
     );
@@ -92,7 +93,7 @@ export class SimApiserver {
     const at = this.process.clock.now();
     const commandId = messageIdOf(project, id, command.type, key);
     const deadlineAt = (at + HOST_LIMITS.commandDeadlineMs) as TimestampMs;
-    const principal = `tenant/${project}`;
+    const principal = this.#principalOf(project);
     const envelope: CommandEnvelope = {
       v: 1,
       id: commandId,
@@ -116,6 +117,13 @@ export class SimApiserver {
       if (error) answer({ ok: false, error });
       else this.process.after(HOST_LIMITS.decisionWaitMs, 'pending', () => answer({ ok: true, value: { decision: 'pending' } }));
     });
+  }
+
+  /** One string for each, however much it asks for. */
+  #principalOf(project: ProjectName): string {
+    const principal = this.#principals.get(project) ?? `tenant/${project}`;
+    this.#principals.set(project, principal);
+    return principal;
   }
 
   request(project: ProjectName, id: RequestId, done: (answer: ApiAnswer<RequestState>) => void): void {

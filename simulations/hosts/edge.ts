@@ -10,7 +10,7 @@ import type { SandboxCommand } from '#bus/sandbox/commands.ts';
 import type { SandboxEvent } from '#bus/sandbox/events.ts';
 import { NO_FACTS } from '#bus/sandbox/snapshot.ts';
 import { type DeadlineKind, ENDED_STATUSES, type SandboxState } from '#bus/sandbox/state.ts';
-import { edgeAddress } from '#bus/subjects.ts';
+import { type ActorAddress, edgeAddress } from '#bus/subjects.ts';
 import type { Admission } from '#actors/edge/admission.ts';
 import type { StoredCommit } from '#actors/ports/event-log.ts';
 import { isFinalFailure } from '#actors/sandbox/sandbox.failures.ts';
@@ -27,6 +27,7 @@ import { Settlements } from './packed-creates.ts';
 import type { Parts } from './parts.ts';
 import type { Process } from './process.ts';
 
+type Ended = { readonly address: ActorAddress; readonly atMs: number };
 export type SandboxRunner = ActorRunner<SandboxState, SandboxCommand, SandboxEvent, SandboxEffect>;
 export type EdgeOptions = {
   readonly edge: EdgeName;
@@ -48,6 +49,9 @@ export class SimEdge {
   readonly runner: SandboxRunner;
   readonly lease: SimLease;
   readonly #o: EdgeOptions;
+  /** Held until nobody asks for their logs any more, in the order in which they ended. */
+  readonly #ended: Ended[] = [];
+  #evicted = 0;
   #beats = 0;
   #admittedThrough = 0;
   readonly #settlements = new Settlements();
@@ -176,9 +180,21 @@ export class SimEdge {
     });
   }
 
+  #evictEnded(): void {
+    const nowMs = this.#o.process.clock.monotonicMs();
+    for (let next = this.#ended[this.#evicted]; next && next.atMs + HOST_LIMITS.logRetentionMs <= nowMs; next = this.#ended[this.#evicted]) {
+      this.runner.evict(next.address);
+      this.#evicted += 1;
+    }
+    if (this.#evicted * 2 < this.#ended.length) return;
+    this.#ended.splice(0, this.#evicted);
+    this.#evicted = 0;
+  }
+
   #beat(): void {
     const { process, edge, capacity } = this.#o;
     this.#beats += 1;
+    this.#evictEnded();
     const beat: Beat = {
       v: 1,
       edge,
@@ -213,7 +229,7 @@ export class SimEdge {
     if (!ENDED_STATUSES.has(state.status)) return;
     const before = this.liveCount;
     this.admission.release(state.id);
-    if (this.liveCount < before) this.#o.process.after(HOST_LIMITS.logRetentionMs, 'evict', () => this.runner.evict(stored.address));
+    if (this.liveCount < before) this.#ended.push({ address: stored.address, atMs: this.#o.process.clock.monotonicMs() });
   }
 
   /** What a lost sandbox still called for is not done any more, and nothing is brought to life behind the lease's back. */

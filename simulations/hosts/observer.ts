@@ -14,7 +14,7 @@ export interface Observer {
   replied(address: ActorAddress, result: CommandResult): void;
   /** A node will not take an item. */
   refused(edge: EdgeName, error: WireError): void;
-  born(machine: Machine, process: Process): void;
+  born(machine: Machine, process: Process, epoch: number, obeyed: number): void;
   gone(machine: Machine, process: Process): void;
 }
 
@@ -29,8 +29,8 @@ export const observers = (all: readonly Partial<Observer>[]): Observer => ({
   refused: (edge, error) => {
     for (const one of all) one.refused?.(edge, error);
   },
-  born: (machine, process) => {
-    for (const one of all) one.born?.(machine, process);
+  born: (machine, process, epoch, obeyed) => {
+    for (const one of all) one.born?.(machine, process, epoch, obeyed);
   },
   gone: (machine, process) => {
     for (const one of all) one.gone?.(machine, process);

@@ -71,14 +71,19 @@ class Due implements Task {
   readonly label: string;
   run: Task['run'] = ifAlive;
   readonly process: Process;
-  readonly work: () => void;
+  work: () => void;
 
   constructor(label: string, process: Process, work: () => void) {
     this.label = label;
     this.process = process;
     this.work = work;
   }
+
+  letGo(): void {
+    this.work = nothing;
+  }
 }
+const nothing = (): void => {};
 
 function ifAlive(this: Task): void {
   const { process, work } = this as Due;

@@ -4,8 +4,11 @@
  */
 import { KERNEL_LIMITS } from './limits.ts';
 
-/** `run` is null once it was called off: the entry stays where it lies until it is due or swept out. */
-export type Task = { readonly label: string; run: ((this: Task) => void) | null };
+/**
+ * `run` is null once it was called off: the entry stays where it lies until it is due or swept out. What it would have worked on is
+ * let go of by then, where it says how.
+ */
+export type Task = { readonly label: string; run: ((this: Task) => void) | null; letGo?(): void };
 
 export class TaskHeap {
   #due = new Float64Array(KERNEL_LIMITS.heapEntriesStart);

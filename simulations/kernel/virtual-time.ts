@@ -55,6 +55,7 @@ export class VirtualTime {
   cancel(task: Task | null | undefined): void {
     if (!task?.run) return;
     task.run = null;
+    task.letGo?.();
     this.#calledOff += 1;
     if (this.#calledOff <= KERNEL_LIMITS.sweepAbove || this.#calledOff * 2 <= this.#heap.size) return;
     this.#heap.sweep();

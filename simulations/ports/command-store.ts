@@ -18,16 +18,14 @@ export type StoredCommand =
 type Waiting = { commands: QueuedCommand[]; head: number; readonly bySequence: Map<number, QueuedCommand> };
 
 export class CommandStore {
-  readonly #ids: MessageIds<number>;
-  readonly #lean: boolean;
+  readonly #ids: MessageIds;
   readonly #maxPayloadBytes: number;
   readonly #waiting = new Map<string, Waiting>();
   #lastSequence = 0;
   #size = 0;
 
-  constructor(options: { readonly duplicateWindowMs?: number; readonly maxPayloadBytes?: number; readonly lean?: boolean } = {}) {
+  constructor(options: { readonly duplicateWindowMs?: number; readonly maxPayloadBytes?: number } = {}) {
     this.#ids = new MessageIds(options.duplicateWindowMs ?? PORT_LIMITS.duplicateWindowMs);
-    this.#lean = options.lean ?? false;
     this.#maxPayloadBytes = options.maxPayloadBytes ?? PORT_LIMITS.maxPayloadBytes;
   }
 
@@ -54,7 +52,7 @@ export class CommandStore {
   add(nowMs: number, subject: string, messageId: string, data: Packed): StoredCommand {
     const bytes = data instanceof Uint8Array ? data.byteLength + headerBytes({ [HEADER.messageId]: messageId }) : 0;
     if (bytes > this.#maxPayloadBytes) return { kind: 'refused', error: tooLargeError(subject, bytes, this.#maxPayloadBytes) };
-    const key = keyOf(messageId, this.#lean);
+    const key = keyOf(messageId);
     const known = this.#ids.get(nowMs, key);
     if (known !== undefined) return { kind: 'duplicate', sequence: known };
     if (this.#size >= PORT_LIMITS.queuedCommands) return { kind: 'full' };

@@ -19,15 +19,15 @@ export type Keeping = 'exact' | 'lean';
 export type Message = {
   readonly address: ActorAddress;
   readonly sequence: number;
-  /** As the memory of ids keeps it. */
-  readonly key: MessageKey;
+  /** As the memory of ids keeps it; null where the body is the commit itself, which tells as much. */
+  readonly key: MessageKey | null;
   readonly body: Commit | Uint8Array | null;
-  readonly expiresAtMs: number;
+  /** Null: it stays. */
+  readonly expiresAtMs: number | null;
 };
-type Actor = { readonly address: ActorAddress; last: Message; readonly history: Message[] | null };
-type Known = { readonly actor: Actor; readonly sequence: number };
 export type StoredObserver = (message: Message, commit: Commit | null, messageId: string) => void;
-type Actors = Map<string, Actor>;
+/** By id; the newest message of each. */
+type Actors = Map<string, Message>;
 type ByHome = Map<string, Actors>;
 type ByKind = Map<string, ByHome>;
 
@@ -41,7 +41,7 @@ export type EventStoreOptions = {
 class Shelf {
   lastSequence = 0;
   readonly messages: Message[] = [];
-  readonly ids: MessageIds<Known>;
+  readonly ids: MessageIds;
   constructor(windowMs: number) {
     this.ids = new MessageIds(windowMs);
   }
@@ -52,6 +52,8 @@ export class EventStore {
   readonly #shelves = new Map<Shard, Shelf>();
   /** Shard → project → kind → home → id → actor: what one Edge asks for at its start lies together, and no string is made to find one. */
   readonly #shards = new Map<string, Map<string, ByKind>>();
+  /** By subject, where everything is kept. */
+  readonly #histories = new Map<string, Message[]>();
   readonly #observers: StoredObserver[] = [];
 
   constructor(options: EventStoreOptions) {
@@ -69,7 +71,7 @@ export class EventStore {
     const bytes = exact ? Buffer.from(JSON.stringify(commit), 'utf8') : null;
     const refused = bytes && this.#tooLarge(address, bytes.byteLength + headerBytes(commitHeaders(messageId, expectedSequence)));
     if (refused) return refused;
-    return this.#write(nowMs, address, exact ? bytes : commit, commit, expectedSequence, messageId, Number.POSITIVE_INFINITY, false);
+    return this.#write(nowMs, address, exact ? bytes : commit, commit, expectedSequence, messageId, null, false);
   }
 
   forget(nowMs: number, address: ActorAddress, expectedSequence: number, ttlMs: number): AppendOutcome {
@@ -80,12 +82,12 @@ export class EventStore {
 
   /** Stores bytes as they are, with nothing expected: what a foreign or newer program may have written. */
   inject(nowMs: number, address: ActorAddress, data: Uint8Array): void {
-    this.#store(nowMs, address, Uint8Array.from(data), null, '', Number.POSITIVE_INFINITY, false, '');
+    this.#store(nowMs, address, Uint8Array.from(data), null, null, null, false, '');
   }
 
   last(nowMs: number, address: ActorAddress): Entry | null {
-    const actor = this.#find(nowMs, address);
-    return actor ? entryOf(actor.last) : null;
+    const newest = this.#newest(nowMs, address);
+    return newest ? entryOf(newest) : null;
   }
 
   lastOfEach(nowMs: number, filter: Partial<ActorAddress> & Pick<ActorAddress, 'shard'>): Entry[] {
@@ -93,13 +95,13 @@ export class EventStore {
     for (const kinds of chosen(this.#shards.get(filter.shard), filter.project))
       for (const homes of chosen(kinds, filter.kind))
         for (const actors of chosen(homes, filter.home))
-          for (const { last } of actors.values()) if (last.expiresAtMs > nowMs && (!filter.id || last.address.id === filter.id)) newest.push(last);
+          for (const last of actors.values()) if (!isOver(last, nowMs) && (!filter.id || last.address.id === filter.id)) newest.push(last);
     return newest.sort((a, b) => a.sequence - b.sequence).map(entryOf);
   }
 
   history(nowMs: number, address: ActorAddress): Entry[] {
-    const actor = this.#find(nowMs, address);
-    return actor ? (actor.history ?? [actor.last]).map(entryOf) : [];
+    const newest = this.#newest(nowMs, address);
+    return newest ? (this.#histories.get(commitSubject(address)) ?? [newest]).map(entryOf) : [];
   }
 
   /** First message of a shard at or after a sequence; only where everything is kept. */
@@ -111,7 +113,7 @@ export class EventStore {
       if ((messages[middle] as Message).sequence < sequence) low = middle + 1;
       else high = middle;
     }
-    for (; low < messages.length; low += 1) if ((messages[low] as Message).expiresAtMs > nowMs) return messages[low] as Message;
+    for (; low < messages.length; low += 1) if (!isOver(messages[low] as Message, nowMs)) return messages[low] as Message;
     return null;
   }
 
@@ -127,8 +129,7 @@ export class EventStore {
   /** Every actor's newest message, for whoever audits the whole log. */
   *actors(): Generator<Message> {
     for (const projects of this.#shards.values())
-      for (const kinds of projects.values())
-        for (const homes of kinds.values()) for (const actors of homes.values()) for (const { last } of actors.values()) yield last;
+      for (const kinds of projects.values()) for (const homes of kinds.values()) for (const actors of homes.values()) yield* actors.values();
   }
 
   #tooLarge(address: ActorAddress, bytes: number): AppendOutcome | null {
@@ -143,21 +144,22 @@ export class EventStore {
     commit: Commit | null,
     expectedSequence: number,
     messageId: string,
-    expiresAtMs: number,
+    expiresAtMs: Message['expiresAtMs'],
     rollup: boolean,
   ): AppendOutcome {
-    const key = keyOf(messageId, this.#o.keeping === 'lean');
+    const key = keyOf(messageId);
     const known = this.#shelf(address.shard).ids.get(nowMs, key);
-    const actor = this.#find(nowMs, address);
-    if (!known && (actor?.last.sequence ?? 0) === expectedSequence) {
+    const newest = this.#newest(nowMs, address);
+    if (known === undefined && (newest?.sequence ?? 0) === expectedSequence) {
       const sequence = this.#store(nowMs, address, body, commit, key, expiresAtMs, rollup, messageId);
       return { outcome: 'applied', sequence };
     }
     // What follows the expected sequence tells whether an earlier repetition was stored.
-    const follower = actor && followerOf(actor, expectedSequence);
-    if (follower && follower.key === key) return { outcome: 'applied', sequence: follower.sequence };
-    if (known && actor && known.actor === actor && actor.history === null) return { outcome: 'applied', sequence: known.sequence };
-    if (follower || !known) return { outcome: 'not_applied', reason: 'conflict', error: conflictError(commitSubject(address), expectedSequence) };
+    const follower = newest && this.#followerOf(newest, expectedSequence);
+    if (follower && (follower.key === key || (follower.key === null && isSame(follower.body as Commit, commit))))
+      return { outcome: 'applied', sequence: follower.sequence };
+    if (known !== undefined && newest && this.#o.keeping === 'lean') return { outcome: 'applied', sequence: known };
+    if (follower || known === undefined) return { outcome: 'not_applied', reason: 'conflict', error: conflictError(commitSubject(address), expectedSequence) };
     return { outcome: 'unknown', error: unavailable(commitSubject(address)) };
   }
 
@@ -166,45 +168,43 @@ export class EventStore {
     address: ActorAddress,
     body: Message['body'],
     commit: Commit | null,
-    key: MessageKey,
-    expiresAtMs: number,
+    key: MessageKey | null,
+    expiresAtMs: Message['expiresAtMs'],
     rollup: boolean,
     messageId: string,
   ): number {
     const shelf = this.#shelf(address.shard);
     shelf.lastSequence += 1;
-    const message: Message = { address, sequence: shelf.lastSequence, key, body, expiresAtMs };
-    const actor = this.#place(address, message, rollup);
-    if (this.#o.keeping === 'exact') {
-      if (rollup) removeWhere(shelf.messages, (m) => m.address.id === address.id && commitSubject(m.address) === commitSubject(address));
-      shelf.messages.push(message);
-    }
-    if (key !== '') shelf.ids.remember(nowMs, key, { actor, sequence: message.sequence });
+    const message: Message = { address, sequence: shelf.lastSequence, key: commit && body === commit ? null : key, body, expiresAtMs };
+    at(at(at(at(this.#shards, address.shard), address.project), address.kind), address.home).set(address.id, message);
+    if (this.#o.keeping === 'exact') this.#keep(shelf, message, rollup);
+    if (key !== null) shelf.ids.remember(nowMs, key, message.sequence);
     for (const observer of this.#observers) observer(message, commit, messageId);
     if (this.#o.keeping === 'lean' && commit) slim(commit);
     return message.sequence;
   }
 
-  #place(address: ActorAddress, message: Message, rollup: boolean): Actor {
-    const kinds = at(at(this.#shards, address.shard), address.project);
-    const group = at(at(kinds, address.kind), address.home);
-    let actor = group.get(address.id);
-    if (!actor) {
-      actor = { address, last: message, history: this.#o.keeping === 'exact' ? [] : null };
-      group.set(address.id, actor);
-    }
-    if (rollup) actor.history?.splice(0);
-    actor.history?.push(message);
-    actor.last = message;
-    return actor;
+  #keep(shelf: Shelf, message: Message, rollup: boolean): void {
+    const subject = commitSubject(message.address);
+    const before = rollup ? [] : (this.#histories.get(subject) ?? []);
+    before.push(message);
+    this.#histories.set(subject, before);
+    if (rollup) removeWhere(shelf.messages, (m) => m.address.id === message.address.id && commitSubject(m.address) === subject);
+    shelf.messages.push(message);
   }
 
-  #find(nowMs: number, address: ActorAddress): Actor | undefined {
+  #newest(nowMs: number, address: ActorAddress): Message | undefined {
     const group = this.#shards.get(address.shard)?.get(address.project)?.get(address.kind)?.get(address.home);
-    const actor = group?.get(address.id);
-    if (!group || !actor || actor.last.expiresAtMs > nowMs) return actor;
+    const newest = group?.get(address.id);
+    if (!group || !newest || !isOver(newest, nowMs)) return newest;
     group.delete(address.id);
+    if (this.#histories.size > 0) this.#histories.delete(commitSubject(address));
     return undefined;
+  }
+
+  #followerOf(newest: Message, sequence: number): Message | undefined {
+    if (this.#o.keeping === 'exact') return this.#histories.get(commitSubject(newest.address))?.find((m) => m.sequence > sequence);
+    return newest.sequence > sequence ? newest : undefined;
   }
 
   #shelf(shard: Shard): Shelf {
@@ -229,16 +229,19 @@ const chosen = <V>(above: ReadonlyMap<string, V> | undefined, key: string | unde
   const one = above.get(key);
   return one === undefined ? [] : [one];
 };
-const SEEN: Pick<Commit, 'events' | 'causationId'> = { events: [], causationId: undefined };
+const NO_EVENTS: Commit['events'] = [];
+const isOver = ({ expiresAtMs }: Message, nowMs: number): boolean => expiresAtMs !== null && expiresAtMs <= nowMs;
+
+/** Whether it is the commit that an id named, from what ids are made of. */
+const isSame = (stored: Commit, tried: Commit | null): boolean =>
+  tried !== null && stored.version === tried.version && stored.commandId === tried.commandId && stored.at === tried.at;
 
 /** Lets go of what nobody reads of a newest commit, once those who watch have seen it. */
-const slim = (commit: Commit): void => {
-  Object.assign(commit, SEEN);
+const slim = (commit: { -readonly [K in keyof Commit]: Commit[K] }): void => {
+  commit.events = NO_EVENTS;
+  if (commit.causationId !== undefined) commit.causationId = undefined;
   commit.commandId.charCodeAt(0); // a string put together from parts becomes one, and the parts may go
 };
-
-const followerOf = ({ history, last }: Actor, sequence: number): Message | undefined =>
-  history ? history.find((m) => m.sequence > sequence) : last.sequence > sequence ? last : undefined;
 
 /** In place: whoever tails holds the array. */
 const removeWhere = <T>(items: T[], matches: (item: T) => boolean): void => {

@@ -9,6 +9,6 @@ export const PORT_LIMITS = {
   queuedCommands: 1_000_000,
   /** What a handler failed on comes back after this. */
   failedHandlerRetryMs: 1_000,
-  /** Message ids past their window are dropped in batches of this many. */
-  forgottenIdsPerSweep: 4_096,
+  /** Slots of a memory of ids at the start, a power of two; it grows as needed. */
+  idSlotsStart: 256,
 } as const;

@@ -1,6 +1,6 @@
 /**
  * One node under the Edge: its launcher and the processes in its sandboxes. They outlive the Edge's process; a power loss takes
- * all of them. A sandbox is a few numbers here: when it started, what launched it, whether it is frozen, when its agent ends it.
+ * all of them. A sandbox is little here: its process, whether it is frozen, when its agent ends it.
  *
  * Keeps what the launcher promises: one Edge epoch at a time, a launch of what runs answers with what runs, a tombstone per
  * destroyed sandbox. How long things take and what fails is drawn per node from `MachineQuality`. @paper §3.3
@@ -17,9 +17,6 @@ import { MACHINE_LIMITS, type MachineQuality } from './machine-quality.ts';
 export type Process = {
   readonly id: SandboxId;
   readonly pid: number;
-  readonly epoch: number;
-  readonly obeyed: number;
-  readonly bornUs: number;
   frozen: boolean;
   exit: Task | null;
   /** The newest one only. */
@@ -28,7 +25,8 @@ export type Process = {
 };
 export type Done<T> = (result: { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: WireError }) => void;
 export interface MachineObserver {
-  born(machine: Machine, process: Process): void;
+  /** Launched for an Edge of `epoch`, on a node that obeys `obeyed`. */
+  born(machine: Machine, process: Process, epoch: number, obeyed: number): void;
   gone(machine: Machine, process: Process): void;
 }
 
@@ -176,9 +174,9 @@ export class Machine {
   }
 
   #bear(epoch: number, obeyed: number, { id, totalDeadlineAt }: SandboxState): Process {
-    const process: Process = { id, pid: this.#nextPid++, epoch, obeyed, bornUs: this.#time.nowUs, frozen: false, exit: null, watcher: null, gone: null };
+    const process: Process = { id, pid: this.#nextPid++, frozen: false, exit: null, watcher: null, gone: null };
     this.#processes.set(id, process);
-    for (const observer of this.#observers) observer.born(this, process);
+    for (const observer of this.#observers) observer.born(this, process, epoch, obeyed);
     if (this.#random.chance(this.quality.oomPerMille)) {
       const afterUs = this.#random.between(0, this.quality.oomWithinUs);
       process.exit = this.#time.after(afterUs, 'out of memory', () => this.kill(id, 'it ran out of memory'));

@@ -1,48 +1,69 @@
-/** Memory of message ids for a window. Lean: ids as 53-bit hashes, so that a million of them cost what a million numbers do. */
+/**
+ * Memory of message ids for a window: 53 bits of hash each, in arrays of numbers, because a run at full scale has a million of them
+ * at a time. Two ids of one hash would be taken for one; among a million that happens once in twenty thousand runs.
+ */
 import { hashOf } from '../kernel/random.ts';
 import { PORT_LIMITS } from './limits.ts';
 
-export type MessageKey = string | number;
+export type MessageKey = number;
 
-/** Lean: 53 bits of hash. */
-export const keyOf = (messageId: string, lean: boolean): MessageKey =>
-  lean ? (hashOf(messageId) % 2_097_152) * 4_294_967_296 + hashOf(messageId, 0x2545f491) : messageId;
+/** 53 bits, never 0. */
+export const keyOf = (messageId: string): MessageKey => (hashOf(messageId) % 2_097_152) * 4_294_967_296 + hashOf(messageId, 0x2545f491) || 1;
 
-export class MessageIds<T> {
+/** One table with open addressing; what is past the window goes when the table is built anew. */
+export class MessageIds {
   readonly #windowMs: number;
-  readonly #known = new Map<MessageKey, T>();
-  /** In order of time, from `#head` on. */
-  #keys: MessageKey[] = [];
-  #times: number[] = [];
-  #head = 0;
+  #keys = new Float64Array(PORT_LIMITS.idSlotsStart);
+  #sequences = new Uint32Array(PORT_LIMITS.idSlotsStart);
+  #timesMs = new Uint32Array(PORT_LIMITS.idSlotsStart);
+  #used = 0;
 
   constructor(windowMs: number) {
     this.#windowMs = windowMs;
   }
 
-  get size(): number {
-    return this.#known.size;
+  /** The sequence that was remembered for it within the window. */
+  get(nowMs: number, key: MessageKey): number | undefined {
+    const slot = this.#slotOf(key);
+    return this.#keys[slot] === key && this.#isKnown(slot, nowMs) ? this.#sequences[slot] : undefined;
   }
 
-  get(nowMs: number, key: MessageKey): T | undefined {
-    this.#forget(nowMs);
-    return this.#known.get(key);
+  remember(nowMs: number, key: MessageKey, sequence: number): void {
+    if (this.#used * 4 > this.#keys.length * 3) this.#rebuild(nowMs);
+    const slot = this.#slotOf(key);
+    if (this.#keys[slot] !== key) this.#used += 1;
+    this.#put(slot, key, sequence, nowMs);
   }
 
-  remember(nowMs: number, key: MessageKey, what: T): void {
-    this.#known.set(key, what);
-    this.#keys.push(key);
-    this.#times.push(nowMs);
+  #isKnown(slot: number, nowMs: number): boolean {
+    return (this.#timesMs[slot] as number) + this.#windowMs > nowMs;
   }
 
-  #forget(nowMs: number): void {
-    while (this.#head < this.#keys.length && (this.#times[this.#head] as number) + this.#windowMs <= nowMs) {
-      this.#known.delete(this.#keys[this.#head] as MessageKey);
-      this.#head += 1;
-    }
-    if (this.#head < PORT_LIMITS.forgottenIdsPerSweep || this.#head * 2 < this.#keys.length) return;
-    this.#keys = this.#keys.slice(this.#head);
-    this.#times = this.#times.slice(this.#head);
-    this.#head = 0;
+  /** Where it lies, or the free slot where it belongs. */
+  #slotOf(key: MessageKey): number {
+    const mask = this.#keys.length - 1;
+    let slot = (key >>> 0) & mask;
+    while (this.#keys[slot] !== 0 && this.#keys[slot] !== key) slot = (slot + 1) & mask;
+    return slot;
+  }
+
+  #put(slot: number, key: MessageKey, sequence: number, timeMs: number): void {
+    this.#keys[slot] = key;
+    this.#sequences[slot] = sequence;
+    this.#timesMs[slot] = timeMs;
+  }
+
+  /** With room for half as many more as are known now, at least. */
+  #rebuild(nowMs: number): void {
+    const [keys, sequences, timesMs] = [this.#keys, this.#sequences, this.#timesMs];
+    const known: number[] = [];
+    for (let slot = 0; slot < keys.length; slot += 1) if (keys[slot] !== 0 && this.#isKnown(slot, nowMs)) known.push(slot);
+    let slots: number = PORT_LIMITS.idSlotsStart;
+    while (slots < known.length * 2) slots *= 2;
+    this.#keys = new Float64Array(slots);
+    this.#sequences = new Uint32Array(slots);
+    this.#timesMs = new Uint32Array(slots);
+    this.#used = known.length;
+    for (const slot of known) this.#put(this.#slotOf(keys[slot] as number), keys[slot] as number, sequences[slot] as number, timesMs[slot] as number);
   }
 }

@@ -43,8 +43,8 @@ export class JetStreamEventLog implements EventLog {
     this.#readFrom = readFrom;
   }
 
-  append({ address, commit, expectedSequence, messageId, encoded }: AppendRequest): Promise<AppendOutcome> {
-    return this.#write(address, encoded ?? Buffer.from(JSON.stringify(commit), 'utf8'), expectedSequence, commitHeaders(messageId, expectedSequence));
+  append({ address, commit, expectedSequence, messageId }: AppendRequest): Promise<AppendOutcome> {
+    return this.#write(address, Buffer.from(JSON.stringify(commit), 'utf8'), expectedSequence, commitHeaders(messageId, expectedSequence));
   }
 
   forget(address: ActorAddress, expectedSequence: number, ttlMs: number): Promise<AppendOutcome> {
