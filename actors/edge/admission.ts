@@ -83,7 +83,7 @@ export class Admission {
   }
 
   #lacking({ limits, isolation }: SandboxSpec, project: ProjectName): WireError | undefined {
-    if (!mayShare(project, isolation, this.tenancy()))
+    if ((isolation === 'requireApart' || this.#apart > 0) && !mayShare(project, isolation, this.tenancy()))
       return wireError('NODE_FULL', `sandboxes of another project are on this node, and one of both must be kept apart; another node may do`, {
         details: { dimension: 'isolation' },
       });

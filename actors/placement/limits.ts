@@ -45,6 +45,13 @@ export const FLEET_LIMITS = {
   failuresMax: 8,
 } as const;
 
+export const RECENT_LIMITS = {
+  /** Request actors that one placement keeps; the oldest idle ones are dropped and loaded again when needed. */
+  requests: 4_096,
+  /** … and the sandboxes that they tell of, some 200 bytes each: two of the largest groups (@paper §1). */
+  items: 65_536,
+} as const;
+
 export const FAIR_LIMITS = {
   /** Requests of one lane being placed at a time by one process. */
   inFlight: 64,

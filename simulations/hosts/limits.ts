@@ -27,7 +27,6 @@ export const HOST_LIMITS = {
   beatTransitMs: 50,
   noRoomRetries: 30,
   placementRetryMs: 250,
-  requestActorsMax: 4_096,
   ...QUOTA_HOLDER_LIMITS,
   // node-runtime/roles/jobs, sdk/episode
   presenceEveryMs: 1_000,

@@ -14,6 +14,7 @@ import type { CommandMeta, CommandResult } from '#actors/kernel/host.ts';
 import { FairQueue } from '#actors/placement/fair-queue.ts';
 import { type DecisionMark, Fleet } from '#actors/placement/fleet.ts';
 import { FAIR_LIMITS } from '#actors/placement/limits.ts';
+import { RecentRequests } from '#actors/placement/recent.ts';
 import type { RequestEffect } from '#actors/request/request.effects.ts';
 import { isGroupOver } from '#actors/request/request.group.ts';
 import type { Answer } from '../ports/event-log.ts';
@@ -63,7 +64,7 @@ export class SimPlacement {
   readonly #runner: ActorRunner<RequestState, RequestCommand, RequestEvent, RequestEffect>;
   readonly #fleet = new Fleet();
   readonly #turns = new Map<number, FairQueue<() => void>>();
-  readonly #recent = new Map<string, ActorAddress>();
+  readonly #recent = new RecentRequests();
   readonly #messages: SimMessages;
   readonly #quota: SimQuotaHolder | null;
 
@@ -304,13 +305,7 @@ export class SimPlacement {
   }
 
   #remember(address: ActorAddress): void {
-    this.#recent.delete(address.id);
-    this.#recent.set(address.id, address);
-    for (const [id, old] of this.#recent) {
-      if (this.#recent.size <= HOST_LIMITS.requestActorsMax) return;
-      if (!this.#runner.evict(old)) continue;
-      this.#recent.delete(id);
-      this.#messages.forget(id);
-    }
+    this.#recent.remember(address, this.#runner.peek(address)?.state.items.length ?? 0);
+    for (const id of this.#recent.letGo((old) => this.#runner.evict(old))) this.#messages.forget(id);
   }
 }

@@ -4,8 +4,11 @@ import type { TimestampMs } from '#bus/units.ts';
 import { US_PER_MS, type VirtualTime } from './virtual-time.ts';
 import type { Task } from './heap.ts';
 
-/** Where virtual time begins on the wall: on the second day of 1970. So early a time in ms is a small integer to V8, which costs no memory of its own. */
-export const EPOCH_MS = 86_400_000;
+/**
+ * Where virtual time begins on the wall: ten days into 1970. So early a time in ms is a small integer to V8, which costs no memory of
+ * its own, and still later than the longest time that anything is looked back for.
+ */
+export const EPOCH_MS = 864_000_000;
 
 export type ClockFault = { readonly skewMs: number; readonly driftPpm: number };
 export const TRUE_TIME: ClockFault = { skewMs: 0, driftPpm: 0 };

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import type { Shard } from '#bus/ids.ts';
 import type { AppendOutcome, StoredCommit } from '#actors/ports/event-log.ts';
 import { anAddress, anAppend } from '#test/helpers/commits.ts';
+import { EPOCH_MS } from '../kernel/clock.ts';
 import { EventStore } from './event-store.ts';
 
 const shard = '0' as Shard;
@@ -31,7 +32,7 @@ test('lean answers as exact does, whatever is appended, repeated, overtaken and 
     fc.property(ops, (run) => {
       const stores = (['exact', 'lean'] as const).map((keeping) => new EventStore({ shards: [shard], keeping, duplicateWindowMs: WINDOW_MS }));
       const heads = new Map<number, { readonly sequence: number; readonly version: number; readonly previous: number }>();
-      let nowMs = 1_700_000_000_000;
+      let nowMs = EPOCH_MS;
       for (const { kind, actor, ms } of run) {
         if (kind === 'wait') {
           nowMs += ms;

@@ -2,11 +2,12 @@
  * The server's side of the event log: what a stream takes, refuses, recognises and forgets. No promise, no delay; time comes in.
  *
  * `exact` keeps bytes and every message, as a server does: what does not survive JSON shows. `lean` keeps the newest commit of
- * each actor as the very object that was appended, without its events, so that 380,000 of them fit; it cannot be tailed and measures no sizes. Otherwise
- * both answer alike (`event-store.prop.spec.ts`).
+ * each actor as the very object that was appended, without its events, so that 380,000 of them fit, and two numbers of what was
+ * forgotten, so that three million of them do; it cannot be tailed and measures no sizes. Otherwise both answer alike (`event-store.prop.spec.ts`).
  */
 import type { Commit } from '#bus/envelope.ts';
 import { type WireError, wireError } from '#bus/errors.ts';
+import { KEY_LIMITS } from '#bus/limits.ts';
 import type { Shard } from '#bus/ids.ts';
 import { type ActorAddress, commitSubject } from '#bus/subjects.ts';
 import type { AppendOutcome, AppendRequest, StoredCommit } from '#actors/ports/event-log.ts';
@@ -42,6 +43,8 @@ class Shelf {
   lastSequence = 0;
   readonly messages: Message[] = [];
   readonly ids: MessageIds;
+  /** Lean: what was forgotten, by a hash of its address, with the sequence of its tombstone. */
+  readonly tombs = new MessageIds(KEY_LIMITS.tombstoneTtlMs);
   constructor(windowMs: number) {
     this.ids = new MessageIds(windowMs);
   }
@@ -156,7 +159,7 @@ export class EventStore {
     }
     // What follows the expected sequence tells whether an earlier repetition was stored.
     const follower = newest && this.#followerOf(newest, expectedSequence);
-    if (follower && (follower.key === key || (follower.key === null && isSame(follower.body as Commit, commit))))
+    if (follower && (follower.key === key || (follower.key === null && isSame(follower.body as Commit | null, commit))))
       return { outcome: 'applied', sequence: follower.sequence };
     if (known !== undefined && newest && this.#o.keeping === 'lean') return { outcome: 'applied', sequence: known };
     if (follower || known === undefined) return { outcome: 'not_applied', reason: 'conflict', error: conflictError(commitSubject(address), expectedSequence) };
@@ -176,7 +179,11 @@ export class EventStore {
     const shelf = this.#shelf(address.shard);
     shelf.lastSequence += 1;
     const message: Message = { address, sequence: shelf.lastSequence, key: commit && body === commit ? null : key, body, expiresAtMs };
-    at(at(at(at(this.#shards, address.shard), address.project), address.kind), address.home).set(address.id, message);
+    const group = at(at(at(at(this.#shards, address.shard), address.project), address.kind), address.home);
+    if (this.#o.keeping === 'lean' && expiresAtMs !== null) {
+      group.delete(address.id);
+      shelf.tombs.remember(expiresAtMs - KEY_LIMITS.tombstoneTtlMs, keyOf(commitSubject(address)), message.sequence);
+    } else group.set(address.id, message);
     if (this.#o.keeping === 'exact') this.#keep(shelf, message, rollup);
     if (key !== null) shelf.ids.remember(nowMs, key, message.sequence);
     for (const observer of this.#observers) observer(message, commit, messageId);
@@ -196,10 +203,16 @@ export class EventStore {
   #newest(nowMs: number, address: ActorAddress): Message | undefined {
     const group = this.#shards.get(address.shard)?.get(address.project)?.get(address.kind)?.get(address.home);
     const newest = group?.get(address.id);
+    if (!newest && this.#o.keeping === 'lean') return this.#tombOf(nowMs, address);
     if (!group || !newest || !isOver(newest, nowMs)) return newest;
     group.delete(address.id);
     if (this.#histories.size > 0) this.#histories.delete(commitSubject(address));
     return undefined;
+  }
+
+  #tombOf(nowMs: number, address: ActorAddress): Message | undefined {
+    const sequence = this.#shelves.get(address.shard)?.tombs.get(nowMs, keyOf(commitSubject(address)));
+    return sequence === undefined ? undefined : { address, sequence, key: null, body: null, expiresAtMs: null };
   }
 
   #followerOf(newest: Message, sequence: number): Message | undefined {
@@ -233,8 +246,8 @@ const NO_EVENTS: Commit['events'] = [];
 const isOver = ({ expiresAtMs }: Message, nowMs: number): boolean => expiresAtMs !== null && expiresAtMs <= nowMs;
 
 /** Whether it is the commit that an id named, from what ids are made of. */
-const isSame = (stored: Commit, tried: Commit | null): boolean =>
-  tried !== null && stored.version === tried.version && stored.commandId === tried.commandId && stored.at === tried.at;
+const isSame = (stored: Commit | null, tried: Commit | null): boolean =>
+  stored !== null && tried !== null && stored.version === tried.version && stored.commandId === tried.commandId && stored.at === tried.at;
 
 /** Lets go of what nobody reads of a newest commit, once those who watch have seen it. */
 const slim = (commit: { -readonly [K in keyof Commit]: Commit[K] }): void => {

@@ -57,6 +57,7 @@ export class Tenant {
   readonly process: Process;
   readonly #cluster: Cluster;
   readonly #events: TenantEvents;
+  readonly #looksAgain: boolean;
   readonly #groups = new Map<string, Group>();
   readonly #bySandbox = new Map<SandboxId, Item>();
   readonly #lost = new Map<EdgeName, number>();
@@ -68,11 +69,12 @@ export class Tenant {
     this.process = process;
     this.project = project;
     this.#events = events;
+    this.#looksAgain = options.looksAgain ?? true;
     this.#client = new SimClient(process, (random) => cluster.someApiserver(random), TENANT_LIMITS.callMs);
     const hear = (news: { address: ActorAddress; commit: Commit }) => this.#hear(news);
     process.bus.subscribe(`out.${project}`, process.link, hear);
     process.bus.subscribe('out.system', process.link, hear);
-    if (options.looksAgain ?? true) process.every(TENANT_LIMITS.lookAgainMs, 'tenant looks', () => this.#lookAgain());
+    if (this.#looksAgain) process.every(TENANT_LIMITS.lookAgainMs, 'tenant looks', () => this.#lookAgain());
   }
 
   /** Items of which the end is not known yet. */
@@ -213,6 +215,7 @@ export class Tenant {
     item.state = state === 'refused' ? 'refused' : 'ended';
     if (item.sandboxId) this.#bySandbox.delete(item.sandboxId);
     group.left -= 1;
+    if (group.left === 0 && !this.#looksAgain) this.#groups.delete(group.plan.key);
     this.#events.ended?.(state, error);
   }
 

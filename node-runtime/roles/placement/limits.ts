@@ -29,8 +29,6 @@ export const PLACEMENT_LIMITS = {
   /** How often the queue of a lost Edge is looked at, and how many of its messages at a time. */
   lostQueueMs: 2_000,
   lostQueueBatch: 64,
-  /** Request actors kept in memory; the oldest idle ones are dropped and loaded again when needed. */
-  actorsMax: 4_096,
   ...QUOTA_HOLDER_LIMITS,
   /** Tries to send one message whose outcome is unknown, with the same id each time, before its cause is given back instead. */
   sendAttempts: 3,

@@ -27,6 +27,7 @@ import { type DecisionMark, Fleet } from '#actors/placement/fleet.ts';
 import { choose } from '#actors/placement/choose.ts';
 import { chooseNear } from '#actors/placement/choose-near.ts';
 import { FAIR_LIMITS } from '#actors/placement/limits.ts';
+import { RecentRequests } from '#actors/placement/recent.ts';
 import type { Clock } from '#actors/ports/clock.ts';
 import type { CommandConsumer, CommandQueue, Delivery } from '#actors/ports/command-queue.ts';
 import type { EventLog } from '#actors/ports/event-log.ts';
@@ -68,7 +69,7 @@ export class Placement {
   readonly #jobs: JobLooks;
   readonly #turns: LaneTurns;
   readonly #consumers: CommandConsumer[] = [];
-  readonly #recent = new Map<string, ActorAddress>();
+  readonly #recent = new RecentRequests();
   #beats: { unsubscribe(): void } | undefined;
   #presence: Presence | undefined;
   #hearsAllFromMs = 0;
@@ -303,14 +304,8 @@ export class Placement {
 
   /** Bounds memory: request actors are needed again only by a redelivery or a report. */
   #remember(address: ActorAddress): void {
-    this.#recent.delete(address.id);
-    this.#recent.set(address.id, address);
-    for (const [id, old] of this.#recent) {
-      if (this.#recent.size <= PLACEMENT_LIMITS.actorsMax) return;
-      if (!this.#driver.evict(old)) continue;
-      this.#recent.delete(id);
-      this.#messages.forget(id as RequestState['id']);
-    }
+    this.#recent.remember(address, this.#driver.peek(address)?.state.items.length ?? 0);
+    for (const id of this.#recent.letGo((old) => this.#driver.evict(old))) this.#messages.forget(id as RequestState['id']);
   }
 }
 
