@@ -4,7 +4,8 @@ import { BURST, burst } from './burst.ts';
 import { capacityOf } from './capacity.ts';
 import { full } from './full.ts';
 import { large } from './large.ts';
-import { edgeLoss, preempt, upgrade } from './others.ts';
+import { day, edgeLoss, preempt, upgrade } from './others.ts';
+import type { Run } from './run.ts';
 import { LIFT, programsOf } from './upgrade.ts';
 
 /** The large scenarios at a size for every change: the same code, a hundredth of the numbers. */
@@ -33,6 +34,19 @@ describe('large scenarios, small', () => {
     expect(violation).toBeNull();
     expect(figures.started).toBeGreaterThan(200);
     expect(figures.ended + figures.lost).toBe(figures.started);
+  });
+
+  test('day: each of its sandboxes runs and ends, and the log lets go of those that were deleted', { timeout: 240_000 }, () => {
+    let kept = 0;
+    const say = ({ cluster }: Run) => {
+      kept = [...cluster.ground.store.actors()].filter(({ address }) => address.kind === 'sandbox').length;
+    };
+    const { violation, figures, virtualMs } = day({ seed: 1, scale: 0.001, say });
+    expect(violation).toBeNull();
+    expect(figures.started).toBe(3_000);
+    expect(figures.ended + figures.lost).toBe(3_000);
+    expect(virtualMs).toBeGreaterThan(24 * 3_600_000);
+    expect(kept).toBeLessThan(1_500); // what ended since the last sweep
   });
 
   test('overflow: above four fifths of use seven in ten go to the cloud, and every other sandbox runs and ends', { timeout: 120_000 }, () => {
