@@ -28,6 +28,7 @@ import { EventStore, type Keeping } from './ports/event-store.ts';
 import { GOOD_LINK, type LinkQuality } from './ports/link.ts';
 import type { Machine } from './ports/machine.ts';
 import { GOOD_MACHINE, type MachineQuality } from './ports/machine-quality.ts';
+import { NodeLayers } from './ports/node-layers.ts';
 
 export type ClusterOptions = {
   readonly seed: number;
@@ -58,12 +59,14 @@ export type ClusterOptions = {
   readonly clockOf?: (random: Random) => ClockFault;
   readonly linkOf?: (random: Random) => LinkQuality;
   readonly machineOf?: (random: Random) => MachineQuality;
-  /** Whether a node lacks a layer just now. */
+  /** Whether nodes fetch the layers that they lack; otherwise all of them lie on all of them. */
+  readonly hasLayerStore?: boolean;
+  /** Whether a node cannot get a layer just now. */
   readonly missingLayer?: (random: Random) => string | null;
 };
 
 type Role = 'apiserver' | 'placement' | 'watcher' | 'iam' | 'jobs';
-export type Node = { readonly name: EdgeName; readonly machine: Machine; edge: SimEdge; process: Process; dead: boolean };
+export type Node = { readonly name: EdgeName; readonly machine: Machine; readonly layers: NodeLayers; edge: SimEdge; process: Process; dead: boolean };
 
 export class Cluster {
   readonly o: ClusterOptions;
@@ -103,6 +106,7 @@ export class Cluster {
       const { address, sequence } = message;
       if (!commit) return;
       this.ground.bus.spread(`out.${address.project}`, { address, commit });
+      if (address.kind === 'edge') this.ground.bus.spread(`out.edge.${address.id}`, { commit });
       if (address.kind === 'job') this.ground.bus.spread('out.kind.job', { address, sequence, commit });
     });
   }
@@ -138,6 +142,7 @@ export class Cluster {
   powerLoss(node: Node, comesBackMs: number | null): void {
     node.edge.kill();
     node.machine.powerLoss();
+    node.layers.powerLoss();
     node.dead = comesBackMs === null;
     if (comesBackMs !== null) this.#restartEdge(node, comesBackMs);
   }
@@ -222,7 +227,8 @@ export class Cluster {
     const random = this.random.child(`machine ${name}`);
     const quality = this.o.machineOf?.(random.child('quality')) ?? GOOD_MACHINE;
     const machine = this.parts.machine(name, this.time, random, quality, [this.observer]);
-    const node = { name, machine, dead: false } as Node;
+    const layers = new NodeLayers(this.time, random.child('layers'), quality, this.o.hasLayerStore ?? false);
+    const node = { name, machine, layers, dead: false } as Node;
     this.nodes.push(node);
     this.#startEdge(node);
   }
@@ -237,6 +243,7 @@ export class Cluster {
       edge: node.name,
       process,
       machine: node.machine,
+      layers: node.layers,
       capacity: this.o.capacity,
       shards,
       laneCount: this.o.lanes,

@@ -11,7 +11,7 @@
  * | power | a node is gone with all that ran on it, and boots again or never does | loss is derived from one commit |
  * | time | clocks that are wrong and run at wrong speeds | deadlines are data, leases are counted on monotonic clocks |
  * | driver | slow boots, errors, sandboxes that die, processes that a kill does not end | effects are goals, and are repeated |
- * | storage | a node lacks a layer for a while | another node is tried |
+ * | storage | a node lacks a layer for a while; a fetch takes seconds and breaks off | another node is tried; a fetch is repeated |
  * | tenant | keys used twice with another body, stops before the start, stops by many | commands are decided in every state |
  *
  * Not in it: a disk that loses what it had stored, a clock that jumps within a process's life, two machines under one name, more
@@ -33,4 +33,5 @@ export const ATLAS = {
   /** Within a lease of 30 s a clock that is this wrong is off by 6 ms. */
   driftPpmMax: 200,
   bootMsMax: 60_000,
+  fetchErrorPerMilleMax: 200,
 } as const;

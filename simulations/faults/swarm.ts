@@ -45,7 +45,10 @@ export const drawSwarm = (random: Random): Swarm => {
     missingLayerPerMille: has('storage') ? random.child('storage').between(10, 200) : 0,
     linkOf: (link) => (has('network') ? drawLink(link) : GOOD_LINK),
     clockOf: (clock) => (has('time') ? drawClock(clock) : { skewMs: 0, driftPpm: 0 }),
-    machineOf: (machine) => (has('driver') ? drawMachine(machine) : GOOD_MACHINE),
+    machineOf: (machine) => ({
+      ...(has('driver') ? drawMachine(machine) : GOOD_MACHINE),
+      fetchErrorPerMille: has('storage') ? machine.child('fetch').between(0, ATLAS.fetchErrorPerMilleMax) : 0,
+    }),
   };
 };
 

@@ -15,7 +15,8 @@ import type { Admission } from '#actors/edge/admission.ts';
 import type { StoredCommit } from '#actors/ports/event-log.ts';
 import { isFinalFailure } from '#actors/sandbox/sandbox.failures.ts';
 import type { SandboxEffect } from '#actors/sandbox/sandbox.effects.ts';
-import type { Machine } from '../ports/machine.ts';
+import type { Done, Machine } from '../ports/machine.ts';
+import type { NodeLayers } from '../ports/node-layers.ts';
 import { ActorRunner, type UnderWay } from './actor-runner.ts';
 import { consumeEdgeCommands } from './edge-commands.ts';
 import { type EdgeActorRunner, SimLease } from './lease.ts';
@@ -33,6 +34,7 @@ export type EdgeOptions = {
   readonly edge: EdgeName;
   readonly process: Process;
   readonly machine: Machine;
+  readonly layers: NodeLayers;
   readonly capacity: Capacity;
   readonly shards: readonly Shard[];
   readonly laneCount: number;
@@ -120,8 +122,8 @@ export class SimEdge {
 
   #followSelf(): void {
     const { process, edge } = this.#o;
-    process.bus.subscribe<{ commit: { commandId: string; actorId: string } }>('out.system', process.link, ({ commit }) => {
-      if (commit.actorId === edge && !this.lease.isOwn(commit.commandId)) this.lease.check();
+    process.bus.subscribe<{ commit: { commandId: string } }>(`out.edge.${edge}`, process.link, ({ commit }) => {
+      if (!this.lease.isOwn(commit.commandId)) this.lease.check();
     });
   }
 
@@ -209,7 +211,7 @@ export class SimEdge {
       cordoned: this.lease.state?.cordoned ?? null,
       probes: null,
       labels: {},
-      layers: [],
+      layers: this.#o.layers.ready(),
       reservedFor: null,
       admittedThrough: this.#admittedThrough,
       simulated: true,
@@ -254,17 +256,20 @@ export class SimEdge {
     const { machine } = this.#o;
     const { generation } = this.lease;
     const { state } = under;
-    const transition = (report: SandboxCommand) => (result: { ok: true } | { ok: false; error: WireError }) => {
-      if (result.ok) under.finish({ ok: true, report });
-      else under.finish(isFinalFailure(result.error) ? { ok: true, report: { type: 'ReportTransitionFailed', error: result.error } } : result);
-    };
-    const launched = (result: { ok: true; value: { pid: number } } | { ok: false; error: WireError }) => {
-      if (result.ok) under.finish({ ok: true, report: { type: 'ReportStarted', pid: result.value.pid } });
-      else under.finish(isFinalFailure(result.error) ? { ok: true, report: { type: 'ReportFailed', error: result.error } } : result);
-    };
+    const finalOr =
+      <T>(failed: 'ReportFailed' | 'ReportTransitionFailed', done: (value: T) => SandboxCommand): Done<T> =>
+      (result) => {
+        if (result.ok) under.finish({ ok: true, report: done(result.value) });
+        else under.finish(isFinalFailure(result.error) ? { ok: true, report: { type: failed, error: result.error } } : result);
+      };
+    const transition = (report: SandboxCommand) => finalOr<null>('ReportTransitionFailed', () => report);
+    const launched = finalOr<{ pid: number }>('ReportFailed', ({ pid }) => ({ type: 'ReportStarted', pid }));
     switch (effect.type) {
       case 'ensurePrepared':
-        return under.finish({ ok: true, report: { type: 'ReportPrepared' } });
+        return this.#o.layers.prepare(
+          effect.layers,
+          finalOr<null>('ReportFailed', () => ({ type: 'ReportPrepared' })),
+        );
       case 'ensureLaunched':
         return lookAtJob(this.#o.process, state.project, state.spec, (job) => {
           if (!job.ok) under.finish(job);

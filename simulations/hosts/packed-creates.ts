@@ -8,7 +8,7 @@ import type { SandboxId } from '#bus/ids.ts';
 import { LaunchSandboxes, ReleaseSandboxes, type SandboxCommand } from '#bus/sandbox/commands.ts';
 import { type CreateOutcome, outcomeOf } from '#bus/sandbox/outcome.ts';
 import { ENDED_STATUSES, type SandboxState } from '#bus/sandbox/state.ts';
-import { laneOf, reportLaneSubject, sandboxAddress } from '#bus/subjects.ts';
+import { type ActorAddress, laneOf, reportLaneSubject, sandboxAddress } from '#bus/subjects.ts';
 import {
   type BatchNews,
   batchReport,
@@ -68,12 +68,13 @@ export class PackedCreates {
 
   release(): void {
     const batch = readAs(ReleaseSandboxes, this.#envelope.data);
-    const command: SandboxCommand = batch.decision === 'start' ? { type: 'StartHeld', layersLocal: true } : { type: 'StopSandbox', reason: 'requested' };
     const taken: Taken[] = [];
     let left = batch.items.length;
     let again = false;
-    for (const item of batch.items)
-      this.#o.runner.submit(sandboxAddress(this.#envelope.project, item.sandboxId), command, this.#metaOf(createIdOf(this.#envelope, item)), (result) => {
+    for (const item of batch.items) {
+      const address = sandboxAddress(this.#envelope.project, item.sandboxId);
+      const command = this.#decided(batch, address);
+      this.#o.runner.submit(address, command, this.#metaOf(createIdOf(this.#envelope, item)), (result) => {
         again ||= overtookItsCreate(command.type, result, this.#delivery.attempt) || unsettledBy(result) !== null;
         taken.push({ item, error: result.ok ? null : result.error });
         left -= 1;
@@ -82,6 +83,13 @@ export class PackedCreates {
         else if (batch.decision === 'start') this.#follow(batch, taken);
         else this.#delivery.ack();
       });
+    }
+  }
+
+  #decided({ decision }: ReleaseSandboxes, address: ActorAddress): SandboxCommand {
+    if (decision !== 'start') return { type: 'StopSandbox', reason: 'requested' };
+    const layers = this.#o.runner.peek(address)?.state.spec.layers;
+    return { type: 'StartHeld', layersLocal: layers === undefined || this.#o.layers.use(layers) };
   }
 
   #launched(batch: LaunchSandboxes, all: readonly Settled[]): void {
@@ -122,7 +130,7 @@ export class PackedCreates {
     if (runner.peek(address)) return settle({ kind: 'taken', taken: { item, error: null } });
     const admitted = refusal ? { ok: false as const, error: refusal } : admission.admit(item.sandboxId, batch.spec, project);
     if (!admitted.ok) return this.#bury(item, admitted.error, settle);
-    const command = createOf(batch, item, admitted.slot, lease.generation);
+    const command = createOf(batch, item, admitted.slot, lease.generation, this.#o.layers.use(batch.spec.layers));
     runner.submit(
       address,
       command,

@@ -19,6 +19,10 @@ export type MachineQuality = {
   /** Longest; short ones take as long as a resume. */
   readonly snapshotUs: number;
   readonly changeErrorPerMille: number;
+  /** One layer from the store, and how often that breaks off. */
+  readonly fetchMinUs: number;
+  readonly fetchMaxUs: number;
+  readonly fetchErrorPerMille: number;
   readonly oomPerMille: number;
   readonly oomWithinUs: number;
   /** Whether agents end their sandboxes when the total life is over and nobody does; costs one pending task each. */
@@ -40,6 +44,10 @@ export const GOOD_MACHINE: MachineQuality = {
   resumeUs: 150_000,
   snapshotUs: 5_000_000,
   changeErrorPerMille: 0,
+  // some 40 to 300 MiB, at what the store of three servers was measured to give
+  fetchMinUs: 1_000_000,
+  fetchMaxUs: 8_000_000,
+  fetchErrorPerMille: 0,
   oomPerMille: 0,
   oomWithinUs: 60_000_000,
   agentEndsLife: true,
@@ -48,6 +56,9 @@ export const GOOD_MACHINE: MachineQuality = {
 export const MACHINE_LIMITS = {
   /** As the Edge's semaphore gives the launcher. */
   launchesInFlight: 32,
+  /** Layers kept on a node, and named in a beat, as the Edge does. */
+  layers: 4_096,
+  beatLayers: 64,
   /** Destroyed sandboxes that a launcher remembers. */
   tombs: 65_536,
   /** After the total life, before the agent ends its sandbox without being told. */

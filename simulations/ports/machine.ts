@@ -1,12 +1,13 @@
 /**
  * One node under the Edge: its launcher and the processes in its sandboxes. They outlive the Edge's process; a power loss takes
- * all of them. A sandbox is little here: its process, whether it is frozen, when its agent ends it.
+ * all of them. A sandbox is little here: its process and its limits, whether it is frozen, when its agent ends it.
  *
  * Keeps what the launcher promises: one Edge epoch at a time, a launch of what runs answers with what runs, a tombstone per
  * destroyed sandbox. How long things take and what fails is drawn per node from `MachineQuality`. @paper §3.3
  */
 import { type WireError, wireError } from '#bus/errors.ts';
 import type { SandboxId } from '#bus/ids.ts';
+import type { Limits } from '#bus/sandbox/spec.ts';
 import type { SandboxState } from '#bus/sandbox/state.ts';
 import { EPOCH_MS } from '../kernel/clock.ts';
 import type { Task } from '../kernel/heap.ts';
@@ -17,6 +18,7 @@ import { MACHINE_LIMITS, type MachineQuality } from './machine-quality.ts';
 export type Process = {
   readonly id: SandboxId;
   readonly pid: number;
+  readonly limits: Limits;
   frozen: boolean;
   exit: Task | null;
   /** The newest one only. */
@@ -173,8 +175,8 @@ export class Machine {
     });
   }
 
-  #bear(epoch: number, obeyed: number, { id, totalDeadlineAt }: SandboxState): Process {
-    const process: Process = { id, pid: this.#nextPid++, frozen: false, exit: null, watcher: null, gone: null };
+  #bear(epoch: number, obeyed: number, { id, spec, totalDeadlineAt }: SandboxState): Process {
+    const process: Process = { id, pid: this.#nextPid++, limits: spec.limits, frozen: false, exit: null, watcher: null, gone: null };
     this.#processes.set(id, process);
     for (const observer of this.#observers) observer.born(this, process, epoch, obeyed);
     if (this.#random.chance(this.quality.oomPerMille)) {

@@ -2,14 +2,17 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import type { SandboxId } from '#bus/ids.ts';
 import type { SandboxState } from '#bus/sandbox/state.ts';
 import { Random } from '../kernel/random.ts';
+import { EPOCH_MS } from '../kernel/clock.ts';
 import { Trace } from '../kernel/trace.ts';
 import { VirtualTime } from '../kernel/virtual-time.ts';
 import { Link } from './link.ts';
+import { specOf } from '../workload/spec.ts';
 import { Machine } from './machine.ts';
 import { GOOD_MACHINE } from './machine-quality.ts';
 
 const SECOND_US = 1_000_000;
-const one = { id: 'sb-0-00000000000000000001-n1' as SandboxId, totalDeadlineAt: 1_780_003_600_000 } as SandboxState;
+const spec = specOf({ memoryMiB: 512, cpuMillis: 1_000, totalMs: 3_600_000, idleMs: null });
+const one = { id: 'sb-0-00000000000000000001-n1' as SandboxId, spec, totalDeadlineAt: EPOCH_MS + 3_600_000 } as SandboxState;
 
 let time: VirtualTime;
 let machine: Machine;

@@ -17,7 +17,16 @@ const PANELS: readonly Panel[] = [
       { name: 'p99', of: ({ latencyP99Ms }) => latencyP99Ms },
     ],
   },
+  {
+    title: 'really used of the fullest machine: cores and memory',
+    unit: '%',
+    series: [
+      { name: 'cores', of: ({ cpuUse }) => cpuUse * 100 },
+      { name: 'memory', of: ({ memoryUse }) => memoryUse * 100 },
+    ],
+  },
 ];
+const SIGNS: Readonly<Record<string, string>> = { '×': ' ×', '%': ' %' };
 const [WIDTH, PANEL, GAP, LEFT] = [1_000, 150, 60, 90];
 
 export const timeChart = (title: string, rows: readonly Row[]): string => {
@@ -30,7 +39,7 @@ export const timeChart = (title: string, rows: readonly Row[]): string => {
     ],
     grid: PANELS.map((_, i) => ({ left: LEFT, right: 30, top: top(i), height: PANEL })),
     xAxis: PANELS.map((_, i) => ({ gridIndex: i, type: 'value', min: seconds[0] ?? 0, max: seconds.at(-1) ?? 1, axisLabel: { formatter: '{value} s' } })),
-    yAxis: PANELS.map(({ unit }, i) => ({ gridIndex: i, type: 'value', scale: unit === '×', axisLabel: { formatter: `{value}${unit === '×' ? ' ×' : ''}` } })),
+    yAxis: PANELS.map(({ unit }, i) => ({ gridIndex: i, type: 'value', scale: unit === '×', axisLabel: { formatter: `{value}${SIGNS[unit] ?? ''}` } })),
     series: PANELS.flatMap((panel, i) =>
       panel.series.map(({ name, of }) => ({
         name,

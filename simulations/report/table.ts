@@ -6,6 +6,8 @@ import type { Run, RunResult } from '../scenarios/run.ts';
 const PROGRESS_EVERY_MS = 1_000;
 const grouped = (n: number): string => Math.round(n).toLocaleString('en-US');
 
+const percent = (share: number): string => `${(share * 100).toFixed(1)} %`;
+
 /** One line to stderr, now and then. */
 export const progressTo = (write: (text: string) => void, clock: () => number): ((run: Run, figures: Figures) => void) => {
   let saidAt = 0;
@@ -33,6 +35,8 @@ export const summaryOf = (result: RunResult & { readonly figures: Figures }, wal
     ['started, ended, lost', `${grouped(figures.started)}, ${grouped(figures.ended)}, ${grouped(figures.lost)}`],
     ...(figures.overflowed > 0 ? [['sent to the cloud', grouped(figures.overflowed)]] : []),
     ['asked → running', `p50 ${grouped(figures.latencies.quantile(0.5))} ms, p99 ${grouped(figures.latencies.quantile(0.99))} ms`],
+    ['really used of the fullest machine, at most', `${percent(figures.peakCpuUse)} of its cores, ${percent(figures.peakMemoryUse)} of its memory`],
+    ...(figures.waitedForLayers > 0 ? [['layers at hand', `${percent(1 - figures.waitedForLayers / figures.admitted)} of the sandboxes`]] : []),
     ['refused by nodes', counts(figures.refusals)],
     ['ended with', counts(figures.failures)],
     ['fullest node ÷ mean, at the end', (last?.maxOverMean ?? 1).toFixed(3)],

@@ -4,11 +4,14 @@ import { ADMISSION_LIMITS } from '#actors/edge/limits.ts';
 
 type Asked = { readonly sandboxes: number; readonly memoryMiB: number; readonly cpus?: number };
 
+/** A machine of the paper's unit: 30,000 cores and 250 TB of memory over 160 of them. @paper §2.4 */
+export const PAPER_MACHINE = { memoryMiB: 1_600_000, cpus: 188 } as const;
+
 /**
- * A node of the paper's unit: 30,000 cores and 250 TB of memory over 160 nodes (@paper §2.4), memory promised as often as an Edge
+ * What the Edge of such a machine offers: its memory promised as often as an Edge
  * promises it (`EDGE_LIMITS.memoryOvercommit`), because limits are upper bounds that few reach.
  */
-export const PAPER_NODE = { sandboxes: 3_200, memoryMiB: 1_600_000 * 32, cpus: 188 } as const;
+export const PAPER_NODE = { sandboxes: 3_200, memoryMiB: PAPER_MACHINE.memoryMiB * 32, cpus: PAPER_MACHINE.cpus } as const;
 
 export const capacityOf = ({ sandboxes, memoryMiB, cpus = 32 }: Asked): Capacity =>
   Capacity.parse({

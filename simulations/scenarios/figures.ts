@@ -1,6 +1,9 @@
 /** What a run measures over virtual time, in bounded memory: one row per tick, histograms by powers of √2. */
 import type { Capacity } from '#bus/edge/schema.ts';
 import type { Observer } from '../hosts/observer.ts';
+import type { Process } from '../ports/machine.ts';
+import { realUseOf } from '../workload/use.ts';
+import { PAPER_MACHINE } from './capacity.ts';
 import type { Run } from './run.ts';
 
 export type Row = {
@@ -12,6 +15,9 @@ export type Row = {
   readonly startedPerS: number;
   readonly latencyP50Ms: number;
   readonly latencyP99Ms: number;
+  /** What the sandboxes of the fullest machine really take of its cores and memory, 0…1. @paper §4 */
+  readonly cpuUse: number;
+  readonly memoryUse: number;
 };
 
 /** Counts of values in classes that are √2 apart: any quantile within 20 %, whatever there are. */
@@ -51,6 +57,12 @@ export class Figures {
   /** Sent to the cloud instead of to a node. */
   overflowed = 0;
   peakLive = 0;
+  peakCpuUse = 0;
+  peakMemoryUse = 0;
+  admitted = 0;
+  /** … of which so many had to wait for layers. */
+  waitedForLayers = 0;
+  readonly #inUse = new Map<string, { cpuMillis: number; memoryKiB: number }>();
   #refused = 0;
   #startedBefore = 0;
 
@@ -59,7 +71,22 @@ export class Figures {
       this.#refused += 1;
       count(this.refusals, code);
     },
+    stored: (_, commit) => {
+      for (const { type } of commit?.events ?? [])
+        if (type === 'SandboxAdmitted') this.admitted += 1;
+        else if (type === 'SandboxPreparing') this.waitedForLayers += 1;
+    },
+    born: ({ name }, process) => this.#uses(name, process, 1),
+    gone: ({ name }, process) => this.#uses(name, process, -1),
   };
+
+  #uses(machine: string, { id, limits }: Process, sign: 1 | -1): void {
+    const use = realUseOf(id, limits);
+    const sums = this.#inUse.get(machine) ?? { cpuMillis: 0, memoryKiB: 0 };
+    sums.cpuMillis += sign * use.cpuMillis;
+    sums.memoryKiB += sign * use.memoryKiB;
+    this.#inUse.set(machine, sums);
+  }
 
   running(latencyMs: number): void {
     this.started += 1;
@@ -77,6 +104,15 @@ export class Figures {
   tick({ cluster, nowMs }: Run): void {
     const live = cluster.nodes.reduce((sum, { process, edge }) => sum + (process.alive ? edge.liveCount : 0), 0);
     this.peakLive = Math.max(this.peakLive, live);
+    let [cpuMillis, memoryKiB] = [0, 0];
+    for (const sums of this.#inUse.values()) {
+      cpuMillis = Math.max(cpuMillis, sums.cpuMillis);
+      memoryKiB = Math.max(memoryKiB, sums.memoryKiB);
+    }
+    const cpuUse = cpuMillis / (PAPER_MACHINE.cpus * 1_000);
+    const memoryUse = memoryKiB / (PAPER_MACHINE.memoryMiB * 1_024);
+    this.peakCpuUse = Math.max(this.peakCpuUse, cpuUse);
+    this.peakMemoryUse = Math.max(this.peakMemoryUse, memoryUse);
     const spanMs = nowMs - (this.rows.at(-1)?.atMs ?? 0);
     this.rows.push({
       atMs: nowMs,
@@ -87,6 +123,8 @@ export class Figures {
       startedPerS: spanMs > 0 ? ((this.started - this.#startedBefore) * 1_000) / spanMs : 0,
       latencyP50Ms: this.#recent.quantile(0.5),
       latencyP99Ms: this.#recent.quantile(0.99),
+      cpuUse,
+      memoryUse,
     });
     this.#recent = new Histogram();
     this.#startedBefore = this.started;

@@ -11,6 +11,7 @@ import type { Trace } from '../kernel/trace.ts';
 import { GOOD_LINK } from '../ports/link.ts';
 import { GOOD_MACHINE } from '../ports/machine-quality.ts';
 import { CLOUD_OVERFLOW, isCloudEligible, limitsAsked } from '../workload/distributions.ts';
+import { type ImageShare, imagesOf, withImage } from '../workload/images.ts';
 import { specOf } from '../workload/spec.ts';
 import { type GroupPlan, Tenant } from '../workload/tenant.ts';
 import { type JobPlan, Trainer } from '../workload/trainer.ts';
@@ -34,6 +35,8 @@ export type LargeOptions = {
   readonly during?: (run: Run, tenants: readonly Tenant[], random: Random, trainers: readonly Trainer[]) => void;
   /** Above the paper's share of local use, what is eligible goes to the cloud: counted, and not simulated further. */
   readonly overflow?: boolean;
+  /** Each job brings images of its own, a request for each, which nodes fetch; otherwise all share one that lies on every node. */
+  readonly images?: boolean;
   /** What is asked of each sandbox while it runs. */
   readonly asks?: GroupPlan['asks'];
   /** What is asked for has an owner with a lease on it, and this policy for when that is lost. */
@@ -75,6 +78,7 @@ export const large = (o: LargeOptions): LargeResult => {
     lanes: 8,
     viewAgeMs: 0,
     machineOf: () => ({ ...GOOD_MACHINE, agentEndsLife: false }),
+    hasLayerStore: o.images ?? false,
     ...o.cluster,
     observers: [figures.observer, ...(o.observers ?? [])],
   });
@@ -116,7 +120,7 @@ const feed = (
   run: Run,
   tenants: readonly Tenant[],
   trainers: Trainer[],
-  { jobs, owned, overflow = false, asks = () => [] }: LargeOptions,
+  { jobs, owned, overflow = false, images = false, asks = () => [] }: LargeOptions,
   large: Random,
   figures: Figures,
 ): void => {
@@ -135,18 +139,27 @@ const feed = (
       const away = overflow && useOf(run.cluster) > CLOUD_OVERFLOW.aboveUse ? eligibleOf(job.sandboxes, cloud) : 0;
       figures.overflowed += away;
       if (away === job.sandboxes) return next();
-      const plan = { key, count: job.sandboxes - away, spec, timeoutMs: 300_000, useMs: job.useMs, asks, endBy: 'DeleteSandbox' as const };
+      const count = job.sandboxes - away;
+      const plan = { key, count, spec, timeoutMs: 300_000, useMs: job.useMs, asks, endBy: 'DeleteSandbox' as const };
+      const groups = images ? [...imagesOf(random.child(`images ${number}`), count)].map((share, n) => ofImage(plan, share, n)) : [plan];
       if (tenant && owned) {
-        const asked = { key, lifeMs: 86_400_000, ...owned(random.child(`owner ${number}`)), groups: [plan] };
+        const asked = { key, lifeMs: 86_400_000, ...owned(random.child(`owner ${number}`)), groups };
         const trainer = new Trainer(run.cluster, tenant, asked, random.child(`trainer ${number}`));
         trainers.push(trainer);
         trainer.start();
-      } else tenant?.create(plan);
+      } else for (const group of groups) tenant?.create(group);
       next();
     });
   };
   next();
 };
+
+const ofImage = (plan: GroupPlan, share: ImageShare, n: number): GroupPlan => ({
+  ...plan,
+  key: `${plan.key}-${n}` as ClientKey,
+  count: share.sandboxes,
+  spec: withImage(plan.spec, share),
+});
 
 /** Whether a task may leave is its own: each sandbox is asked. */
 const eligibleOf = (sandboxes: number, random: Random): number => {

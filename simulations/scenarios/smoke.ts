@@ -64,6 +64,7 @@ export const smoke = (seed: number, options: SmokeOptions = {}): RunResult => {
     machineOf: swarm.machineOf,
     ...quotasOf(random.child('quotas')),
     jobs: hasJobs ? 2 : 0,
+    hasLayerStore: random.child('layers').chance(500),
     missingLayer: (layers) => (injector.isOn && layers.chance(swarm.missingLayerPerMille) ? 'sha256:absent' : null),
   });
   options.onRun?.(run);
@@ -147,6 +148,7 @@ const planOf = (key: string, random: Random): GroupPlan => {
     cpuMillis: random.pick([500, 1_000, 4_000]),
     totalMs: random.pick([20_000, 120_000, 86_400_000]),
     idleMs: random.chance(300) ? random.between(2_000, 30_000) : null,
+    layers: random.child('layers').between(1, 4),
   });
   return {
     key: key as ClientKey,

@@ -53,12 +53,6 @@ export const phasesOf = (random: Random, life: number): Phases => {
   return { setUpMs, toolsMs: life - setUpMs - testMs, testMs };
 };
 
-/**
- * Tool calls while the model works: seconds between them. @paper §4: short bursts of CPU between waits for the model. The paper
- * gives no quantiles; exponential with a mean of 20 s.
- */
-export const toolGapMs = (random: Random): number => Math.max(200, Math.round(-Math.log(1 - random.fraction()) * 20_000));
-
 /** Limits that are asked for, MiB and thousandths of a core. @paper §2.1 shows 4,096 MB and 4 cores. */
 export const limitsAsked = (random: Random): { readonly memoryMiB: number; readonly cpuMillis: number } => {
   const large = random.chance(400);

@@ -1,6 +1,12 @@
 import { describe, expect, test } from 'vitest';
+import type { SandboxId } from '#bus/ids.ts';
+import { SandboxSpec } from '#bus/sandbox/spec.ts';
+import type { CpuMillis, MiB } from '#bus/units.ts';
 import { Random } from '../kernel/random.ts';
 import { cpuShare, dayShape, imageFanOut, isCloudEligible, lifeMs, memoryShare, needsLayers, phasesOf, sandboxesPerJob } from './distributions.ts';
+import { type ImageShare, imagesOf, withImage } from './images.ts';
+import { specOf } from './spec.ts';
+import { realUseOf } from './use.ts';
 
 const MINUTE = 60_000;
 const DRAWS = 40_000;
@@ -13,6 +19,36 @@ const within = (value: number, expected: number, share: number): void => {
   expect(value).toBeGreaterThan(expected * (1 - share));
   expect(value).toBeLessThan(expected * (1 + share));
 };
+
+describe('a workload has the same quantiles', () => {
+  const limits = { cpuMillis: 4_000 as CpuMillis, memoryMiB: 4_096 as MiB };
+  const id = (n: number) => `sb-0-${n.toString(16).padStart(20, '0')}-n000` as SandboxId;
+
+  test('what sandboxes really use, drawn by their ids: nine in ten at most 5 % of their cores; always the same', () => {
+    const uses = Array.from({ length: DRAWS }, (_, n) => realUseOf(id(n), limits));
+    within(uses.filter(({ cpuMillis }) => cpuMillis <= 0.05 * limits.cpuMillis).length / DRAWS, 0.9, 0.01);
+    within(
+      quantile(
+        uses.map(({ memoryKiB }) => memoryKiB).sort((a, b) => a - b),
+        0.5,
+      ),
+      0.11 * 4_096 * 1_024,
+      0.05,
+    );
+    expect(realUseOf(id(7), limits)).toEqual(uses[7]);
+  });
+
+  test('images of a job: every sandbox has one, shared as widely as the paper says; two in three images have a layer on top', () => {
+    const shares = [...imagesOf(Random.fromSeed(3), 200_000)];
+    expect(shares.reduce((sum, { sandboxes }) => sum + sandboxes, 0)).toBe(200_000);
+    const fanOuts = shares.map(({ sandboxes }) => sandboxes).sort((a, b) => a - b);
+    expect(quantile(fanOuts, 0.5)).toBe(3);
+    within(quantile(fanOuts, 0.9), 28, 0.1);
+    within(shares.filter(({ layers }) => layers.length === 2).length / shares.length, 0.678, 0.03);
+    const spec = withImage(specOf({ ...limits, totalMs: 60_000, idleMs: null }), shares[0] as ImageShare);
+    expect(SandboxSpec.parse(spec)).toEqual(spec); // as it would come over the wire
+  });
+});
 
 describe("the paper's quantiles", () => {
   test.each([
