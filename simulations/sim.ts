@@ -97,13 +97,17 @@ const replay = (scenario: (o: Asked) => Outcome, asked: { readonly seed: number;
 const many = (flags: Flags): boolean => {
   const from = flags.from ?? randomInt(2 ** 31);
   const broken: string[] = [];
+  const found = (line: string): void => {
+    broken.push(line);
+    say(`  ${line}\n`);
+  };
   say(`smoke, seeds ${from} to ${from + flags.seeds - 1}\n`);
   for (let seed = from; seed < from + flags.seeds; seed += 1) {
     try {
       const { violation } = smoke(seed);
-      if (violation) broken.push(`seed ${seed}: ${violation.message}`);
+      if (violation) found(`seed ${seed}: ${violation.message}`);
     } catch (thrown) {
-      broken.push((thrown as Error).message);
+      found((thrown as Error).message);
     }
     const done = seed - from + 1;
     if (done % 10 === 0 || done === flags.seeds) say(`  ${done} of ${flags.seeds}, ${broken.length} broken\n`);

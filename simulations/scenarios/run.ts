@@ -4,7 +4,7 @@
  */
 import { CHECKERS } from '../checkers/all.ts';
 import { type Checker, type Invariant, type MakeChecker, Violation } from '../checkers/checker.ts';
-import { Cluster, type ClusterOptions } from '../cluster.ts';
+import { Cluster, type ClusterOptions, type Node } from '../cluster.ts';
 import type { Observer } from '../hosts/observer.ts';
 import { Trace } from '../kernel/trace.ts';
 import { US_PER_MS } from '../kernel/virtual-time.ts';
@@ -54,12 +54,12 @@ export class Run {
     }
   }
 
-  /** Ends early once everybody is `done`, nothing is queued and nothing lives, and it stays so for a moment. */
+  /** Ends early once everybody is `done`, nothing is queued, nothing lives and every Edge that comes back is back, and it stays so for a moment. */
   untilQuiet(virtualMs: number, done: () => boolean): void {
     const { nodes, ground } = this.cluster;
     let quiet = 0;
     this.until(virtualMs, QUIET_MS / 2, () => {
-      const isQuiet = done() && ground.commands.store.size === 0 && nodes.every(({ machine }) => machine.live === 0);
+      const isQuiet = done() && ground.commands.store.size === 0 && nodes.every(isAtRest);
       quiet = isQuiet ? quiet + 1 : 0;
       return quiet === 3;
     });
@@ -73,6 +73,8 @@ export class Run {
     return { seed: this.cluster.o.seed, hash: this.trace.hash, steps: this.trace.steps, virtualMs: this.nowMs, violation };
   }
 }
+
+const isAtRest = ({ machine, process, edge, dead }: Node): boolean => machine.live === 0 && (dead || (process.alive && edge.ready));
 
 /** Any exception of the code under test is a finding as well. */
 export const guarded = (run: Run, body: () => void): RunResult => {

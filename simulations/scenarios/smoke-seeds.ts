@@ -4,5 +4,6 @@ export const FIXED_SEEDS: readonly { readonly seed: number; readonly found?: str
   { seed: 4, found: 'the same, by a batch that was retried for the sake of another item' },
   { seed: 37, found: 'a checker that took a sandbox which was lost with its node for an orphan of its job' },
   { seed: 69, found: 'a process that began after the faults were over and still had a bad link: its reservation was given back too late' },
+  { seed: 7225, found: 'a run that was taken to have ended while a node was still on its way back, with a sandbox that waited there for its layers' },
   ...[2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30].map((seed) => ({ seed })),
 ];
