@@ -72,9 +72,8 @@ export class Figures {
       count(this.refusals, code);
     },
     stored: (_, commit) => {
-      for (const { type } of commit?.events ?? [])
-        if (type === 'SandboxAdmitted') this.admitted += 1;
-        else if (type === 'SandboxPreparing') this.waitedForLayers += 1;
+      for (const { type } of commit?.events ?? []) if (type === 'SandboxAdmitted') this.admitted += 1;
+      if (commit?.events.at(-1)?.type === 'SandboxPreparing') this.waitedForLayers += 1; // otherwise it goes on in the same commit
     },
     born: ({ name }, process) => this.#uses(name, process, 1),
     gone: ({ name }, process) => this.#uses(name, process, -1),

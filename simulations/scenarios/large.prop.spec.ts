@@ -46,6 +46,9 @@ describe('large scenarios, small', () => {
     expect(figures.started).toBe(3_000);
     expect(figures.ended + figures.lost).toBe(3_000);
     expect(virtualMs).toBeGreaterThan(24 * 3_600_000);
+    expect(figures.admitted).toBe(3_000);
+    expect(figures.waitedForLayers).toBeGreaterThan(1_500); // images are many, and each is new to most nodes
+    expect(figures.waitedForLayers).toBeLessThan(3_000);
     expect(kept).toBeLessThan(1_500); // what ended since the last sweep
   });
 
