@@ -1,5 +1,6 @@
 /** What every part of this adapter shares: one connection, one inbox for requests, one place to report to. */
 import type { NatsConnection } from '@nats-io/transport-node';
+import type { Acknowledgements } from './acknowledgements.ts';
 import type { JetStreamApi } from './api.ts';
 import type { ConnectionWatch } from './connection.ts';
 import type { Mux } from './mux.ts';
@@ -12,6 +13,7 @@ export type BusContext = {
   readonly watch: ConnectionWatch;
   readonly mux: Mux;
   readonly api: JetStreamApi;
+  readonly acknowledgements: Acknowledgements;
   /** Inboxes must lie below what the connection's user may subscribe to. */
   readonly inboxPrefix: string | undefined;
   readonly report: (line: BusReport) => void;

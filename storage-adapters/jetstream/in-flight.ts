@@ -1,8 +1,8 @@
 /**
  * Deliveries whose handler is running, by their place in the queue; how each of them is acknowledged.
  *
- * Acknowledgements ask for an answer: the server takes plain ones in its own time, and would drop them when the consumer is
- * deleted right afterwards. One that gets lost all the same brings the message again.
+ * Acknowledgements ask for no answer. The server takes them in its own time, and would drop them when the consumer is deleted right
+ * afterwards; so whoever ends asks once whether it has taken them all. One that gets lost brings the message again.
  */
 import type { Delivery } from '#actors/ports/command-queue.ts';
 import { toWireError } from '#bus/errors.ts';
@@ -17,7 +17,7 @@ const retryIn = (delayMs: number): string => `-NAK {"delay": ${Math.max(1, Math.
 /** The reason goes to an advisory, for people. */
 const terminate = (reason: string): string => `+TERM ${reason.replace(/\s+/g, ' ').slice(0, 200)}`;
 
-type Entry = { ackSubject: string; settlement: string | undefined; confirmed: Promise<unknown> };
+type Entry = { ackSubject: string; settlement: string | undefined; said: Promise<void> };
 
 export class InFlight {
   readonly #context: BusContext;
@@ -25,8 +25,8 @@ export class InFlight {
   /** Bounded by the consumer's `max_ack_pending`. */
   readonly #running = new Map<number, Entry>();
   #whenIdle: (() => void)[] = [];
-  readonly #due: (() => Promise<void>)[] = [];
-  #timer: NodeJS.Timeout | undefined;
+  /** Where the newest acknowledgement went; undefined before the first. */
+  #newest: string | undefined;
 
   constructor(context: BusContext, handler: (delivery: Delivery) => void | Promise<void>) {
     this.#context = context;
@@ -37,17 +37,21 @@ export class InFlight {
     const known = this.#running.get(message.sequence);
     if (known) {
       known.ackSubject = message.ackSubject;
-      if (known.settlement) this.#confirm(known, known.settlement); // the first one was lost
+      if (known.settlement) this.#say(known, known.settlement); // the first one was lost
       return;
     }
-    const entry: Entry = { ackSubject: message.ackSubject, settlement: undefined, confirmed: Promise.resolve() };
+    const entry: Entry = { ackSubject: message.ackSubject, settlement: undefined, said: Promise.resolve() };
     this.#running.set(message.sequence, entry);
     void this.#handle(message, entry);
   }
 
-  /** Resolves when no handler runs and what they said has arrived or is lost. */
+  /** Resolves when no handler runs and the server has taken what they said, or it is lost. */
   async idle(): Promise<void> {
     if (this.#running.size > 0) await new Promise<void>((resolve) => this.#whenIdle.push(resolve));
+    if (this.#newest === undefined) return;
+    // Taken in their order; that a delivery is worked on is answered also when it is none any more.
+    await this.#context.mux.request(this.#newest, Buffer.from(IN_PROGRESS));
+    this.#newest = undefined;
   }
 
   async #handle(message: PulledMessage, entry: Entry): Promise<void> {
@@ -55,7 +59,7 @@ export class InFlight {
     const settle = (settlement: string): void => {
       if (entry.settlement !== undefined) return;
       entry.settlement = settlement;
-      this.#confirm(entry, settlement);
+      this.#say(entry, settlement);
     };
     try {
       await this.#handler({
@@ -73,29 +77,18 @@ export class InFlight {
       this.#context.report({ event: 'command_handler_failed', subject, sequence, attempt, code, message: told });
       settle(retryIn(JETSTREAM_LIMITS.failedHandlerRetryMs));
     } finally {
-      await this.#settled(entry);
+      await entry.said;
       this.#running.delete(sequence);
       if (this.#running.size === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
     }
   }
 
-  /** Nobody waits for an acknowledgement, so those of a moment travel together, behind what somebody does wait for. */
-  #confirm(entry: Entry, settlement: string): void {
-    entry.confirmed = new Promise((resolve, reject) => {
-      this.#due.push(() => this.#context.mux.request(entry.ackSubject, Buffer.from(settlement)).then(resolve, reject));
-    });
-    this.#timer ??= setTimeout(() => {
-      this.#timer = undefined;
-      for (const send of this.#due.splice(0)) void send();
-    }, JETSTREAM_LIMITS.ackLingerMs);
-  }
-
-  /** A redelivery meanwhile starts another confirmation; the last one counts. */
-  async #settled(entry: Entry): Promise<void> {
-    for (let seen: Promise<unknown> | undefined; seen !== entry.confirmed; ) {
-      seen = entry.confirmed;
-      await seen;
-    }
+  #say(entry: Entry, settlement: string): void {
+    const address = (): string => {
+      this.#newest = entry.ackSubject;
+      return entry.ackSubject;
+    };
+    entry.said = this.#context.acknowledgements.say(address, settlement);
   }
 
   #extend({ ackSubject }: Entry): void {

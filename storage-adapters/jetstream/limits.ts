@@ -33,8 +33,8 @@ export const JETSTREAM_LIMITS = {
   idleConsumerMs: 60_000,
   /** Unacknowledged deliveries come back after this time; handlers extend it while they work. */
   ackWaitMs: 30_000,
-  /** How long acknowledgements gather before they are sent. */
-  ackLingerMs: 5,
+  /** How long acknowledgements wait for a message to travel with: as commits do in a tail, and nothing beside `ackWaitMs`. */
+  ackLingerMs: 20,
   /** A command whose handler threw comes back after this. */
   failedHandlerRetryMs: 1_000,
   /** How long a deleted object is remembered: longer than any follower of a bucket is cut off and alive. */

@@ -14,6 +14,7 @@ import type { CommandQueue } from '#actors/ports/command-queue.ts';
 import type { EventLog } from '#actors/ports/event-log.ts';
 import type { CommandRecords } from '#actors/ports/command-records.ts';
 import type { CommitTrail } from '#actors/ports/commit-trail.ts';
+import { Acknowledgements } from './acknowledgements.ts';
 import { JetStreamApi } from './api.ts';
 import { JetStreamCommandRecords } from './command-records.ts';
 import { JetStreamCommandQueue } from './command-queue.ts';
@@ -74,7 +75,8 @@ export const connectJetStream = (nc: NatsConnection, options: JetStreamOptions =
   const mux = new Mux(nc, watch, { inboxPrefix: options.inboxPrefix, timeoutMs: options.requestTimeoutMs });
   const api = new JetStreamApi(mux);
   const publisher = new Publisher(nc, mux);
-  const context: BusContext = { nc, watch, mux, api, inboxPrefix: options.inboxPrefix, report: options.report ?? (() => {}) };
+  const acknowledgements = new Acknowledgements(nc, watch, mux);
+  const context: BusContext = { nc, watch, mux, api, acknowledgements, inboxPrefix: options.inboxPrefix, report: options.report ?? (() => {}) };
   const reader = new Reader(mux, api);
   return {
     eventLog: new JetStreamEventLog(context, publisher, reader, options.readFrom ?? 'direct'),

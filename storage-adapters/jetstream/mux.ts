@@ -24,6 +24,7 @@ export class Mux {
   readonly #stopWatching: () => void;
   /** In order of their deadlines, because all have the same time-out. */
   readonly #pending = new Map<string, Pending>();
+  #onRequest: () => void = () => {};
   #counter = 0;
   #sweep: NodeJS.Timeout | undefined;
   #closed = false;
@@ -42,6 +43,11 @@ export class Mux {
     return this.#pending.size;
   }
 
+  /** Calls `listener` after each request that was sent, in the same turn: what it publishes leaves in the same write. One listener. */
+  onRequest(listener: () => void): void {
+    this.#onRequest = listener;
+  }
+
   request(subject: string, data: Uint8Array, headers?: MsgHdrs): Promise<MuxAnswer> {
     const refusal = this.#refusal();
     if (refusal) return Promise.resolve({ kind: 'none', why: refusal });
@@ -58,6 +64,7 @@ export class Mux {
         return;
       }
       this.#sweep ??= setTimeout(() => this.#expire(), this.#timeoutMs);
+      this.#onRequest();
     });
   }
 

@@ -17,7 +17,7 @@ export class Decisions {
   readonly #waiting = new Map<string, Waiting>();
   readonly #subscription: { unsubscribe(): void };
 
-  /** `onTurn`: the turn of a create has come. */
+  /** `onTurn`: the turn of a create has come and led to no commit. */
   constructor(connection: NatsConnection, queue: CommandQueue, onTurn: (commandId: string) => void) {
     this.#queue = queue;
     this.#prefix = createInbox();
@@ -64,7 +64,7 @@ export class Decisions {
     return waiting;
   }
 
-  /** Stores a create; a placement says on our inbox when its turn has come. */
+  /** Stores a create; a placement says on our inbox when its turn has come and leads to no commit. */
   storeCreate(subject: string, envelope: CommandEnvelope): Promise<void> {
     return this.store(subject, { ...envelope, replyTo: this.#prefix });
   }

@@ -37,7 +37,15 @@ export const apiserverRole = (config: Config, ops: RoleOps, tails: SharedTails):
     );
     const clock = clockWithOffset(config.clockOffsetMs);
     const rates = new Rates(clock);
-    ops.onHeard((stored) => rates.heard(stored));
+    const { waitingPerProject, waitingPerLane, retryAfterMs, waitingForgottenMs } = APISERVER_LIMITS;
+    const waiting = new WaitingCreates(
+      { perProject: waitingPerProject, perLane: waitingPerLane, retryAfterMs, forgottenMs: waitingForgottenMs },
+      clockWithOffset(config.clockOffsetMs),
+    );
+    ops.onHeard((stored) => {
+      rates.heard(stored);
+      waiting.heard(stored.commit);
+    });
     const runner = yield* acquire(
       () =>
         runProjection({
@@ -51,11 +59,6 @@ export const apiserverRole = (config: Config, ops: RoleOps, tails: SharedTails):
     showProjection(ops, { shards, eventLog: jetStream.eventLog, asOf: () => projection.asOf() });
     // Lists start where the log is; a file that is built anew from a long log may take longer, and says so by `asOf`.
     yield* step(() => projection.waitFor(runner.startedAt, APISERVER_LIMITS.projectionStartMs).catch(() => log.warn('projection.behind', {})));
-    const { waitingPerProject, waitingPerLane, retryAfterMs, waitingForgottenMs } = APISERVER_LIMITS;
-    const waiting = new WaitingCreates(
-      { perProject: waitingPerProject, perLane: waitingPerLane, retryAfterMs, forgottenMs: waitingForgottenMs },
-      clockWithOffset(config.clockOffsetMs),
-    );
     const decisions = yield* acquire(
       () => new Decisions(connection, jetStream.commandQueue, (commandId) => waiting.leave(commandId)),
       (d) => d.close(),

@@ -1,9 +1,11 @@
 /**
- * How many creates wait for a placement, by project and by lane, as this apiserver knows it: those it stored and of which no
- * placement has said yet that their turn has come. Beyond the limits it answers OVERLOADED and stores nothing.
+ * How many creates wait for a placement, by project and by lane, as this apiserver knows it: those it stored and whose turn has not
+ * come yet. That it has come is read in the log, in the first commit of their request; where there is none to come, a placement says
+ * it. Beyond the limits it answers OVERLOADED and stores nothing.
  *
- * A word that gets lost counts as said after `forgottenMs`. Other apiservers count for themselves; the sum is what lanes are sized for.
+ * What is never heard of counts as told after `forgottenMs`. Other apiservers count for themselves; the sum is what lanes are sized for.
  */
+import type { Commit } from '#bus/envelope.ts';
 import { DsecError } from '#bus/errors.ts';
 import type { ProjectName } from '#bus/ids.ts';
 import type { Clock } from '#actors/ports/clock.ts';
@@ -41,6 +43,11 @@ export class WaitingCreates {
     this.#entries.set(commandId, { project, lane, at: this.#clock.monotonicMs() });
     this.#projects.set(project, this.waitingOf(project) + 1);
     this.#lanes.set(lane, (this.#lanes.get(lane) ?? 0) + 1);
+  }
+
+  /** Every commit that this process reads. */
+  heard({ kind, version, commandId }: Pick<Commit, 'kind' | 'version' | 'commandId'>): void {
+    if (kind === 'request' && version === 1) this.leave(commandId);
   }
 
   /** Its turn has come, or it was not stored. */

@@ -47,3 +47,15 @@ test('whose turn has come leaves, and so does one of which nothing is heard', ()
   waiting.enter('a-4', A, 0);
   expect(waiting.waitingOf(A)).toBe(1);
 });
+
+test('the first commit of a request tells that its create waits no longer; no other commit does', () => {
+  const { waiting } = open();
+  for (let n = 0; n < 3; n += 1) waiting.enter(`a-${n}`, A, 0);
+  waiting.heard({ kind: 'sandbox', version: 1, commandId: 'a-0' });
+  waiting.heard({ kind: 'request', version: 2, commandId: 'a-0' });
+  expect(waiting.waitingOf(A)).toBe(3);
+  waiting.heard({ kind: 'request', version: 1, commandId: 'a-0' });
+  waiting.heard({ kind: 'request', version: 1, commandId: 'a-0' }); // read again
+  waiting.heard({ kind: 'request', version: 1, commandId: 'of another apiserver' });
+  expect(waiting.waitingOf(A)).toBe(2);
+});

@@ -137,10 +137,7 @@ export class Placement {
       const parsed = safeParse(RequestBusCommand, envelope.data);
       if (!parsed.success) throw invalid('MALFORMED_MESSAGE', `command ${String(envelope.data.type).slice(0, 64)}`, parsed.error);
       if (lane === undefined) return await this.#perform(delivery, envelope, parsed.data);
-      await this.#turns.inTurn(lane, parsed.data.project, delivery, () => {
-        this.#sayTurn(envelope);
-        return this.#perform(delivery, envelope, parsed.data);
-      });
+      await this.#turns.inTurn(lane, parsed.data.project, delivery, () => this.#perform(delivery, envelope, parsed.data));
     } catch (thrown) {
       const error = toWireError(thrown);
       if (error.code === 'MALFORMED_MESSAGE' || error.code === 'UNSUPPORTED_VERSION') {
@@ -153,7 +150,13 @@ export class Placement {
     }
   }
 
-  /** The apiserver that stored it counts what waits; best effort, it forgets in time what it does not hear of. */
+  /** The apiserver that stored it counts what waits, and hears of turns that led to a commit on the log: the others are said. */
+  #giveBack({ delivery, envelope }: Work, afterMs: number): void {
+    this.#sayTurn(envelope);
+    delivery.retry(afterMs);
+  }
+
+  /** Best effort: the apiserver forgets in time what it does not hear of. */
   #sayTurn({ id: commandId, replyTo }: CommandEnvelope): void {
     if (!replyTo || this.#o.connection.isClosed()) return;
     const reply: CommandReply = { commandId, at: this.#o.clock.now(), result: { ok: true, data: { decision: 'pending' } } };
@@ -185,7 +188,7 @@ export class Placement {
   async #place(work: Work, command: BusCommand<'PlaceSandboxes'>): Promise<void> {
     const { delivery, address, now, envelope } = work;
     if (!this.#fleet.hasCandidates(now) && now < command.deadlineAt) {
-      delivery.retry(PLACEMENT_LIMITS.noNodeRetryMs); // a restarting node beats again in a moment
+      this.#giveBack(work, PLACEMENT_LIMITS.noNodeRetryMs); // a restarting node beats again in a moment
       return;
     }
     const known = this.#driver.peek(address) !== undefined; // the decider answers from the record
@@ -193,14 +196,14 @@ export class Placement {
     const near = command.forkedFrom ? parseSandboxId(command.forkedFrom).edge : null;
     const choices = known ? [] : near ? chooseNear(input, near) : choose(input);
     if (now < command.deadlineAt && this.#mayBeOutdated(choices, envelope, delivery.attempt, now)) {
-      delivery.retry(PLACEMENT_LIMITS.noRoomRetryMs);
+      this.#giveBack(work, PLACEMENT_LIMITS.noRoomRetryMs);
       return;
     }
     const noted = this.#note(choices, command, now); // before anything is awaited: the next choice is made beside it
     try {
       const room = known || now >= command.deadlineAt ? null : await roomFor(this.#o.quota, this.#jobs, command);
       if (typeof room === 'number') {
-        delivery.retry(room);
+        this.#giveBack(work, room);
         return;
       }
       const result = await this.#submit(work, { ...command, choices, ...(room ? { quota: room.quota } : {}) }, delivery.attempt === 1);
@@ -289,6 +292,7 @@ export class Placement {
     // "Nothing new" may only mean that another placement has gone on since this one loaded the request.
     if (result.ok && result.decision === 'ignored' && mayBeOld && this.#driver.evict(address)) result = await this.#driver.submit(address, command, meta);
     this.#remember(address);
+    if (!result.ok || result.decision === 'ignored') this.#sayTurn(envelope);
     if (result.ok) return result;
     if (result.error.retry !== 'never') throw new DsecError(result.error);
     this.#o.log.info('request.rejected', { actorId: address.id, code: result.error.code });
