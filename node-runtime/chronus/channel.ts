@@ -19,6 +19,7 @@ export class Channel {
   #client: AetherClient | undefined;
   #connecting: Promise<AetherClient | undefined> | undefined;
   #state: 'usable' | 'gone' | 'closed' = 'usable';
+  #isEnding = false;
 
   constructor(socketPath: string, events: ChannelEvents) {
     this.#path = socketPath;
@@ -38,6 +39,11 @@ export class Channel {
       this.#connecting = undefined;
     });
     return this.#connecting;
+  }
+
+  /** The agent is being ended: a connection that breaks from now on is nothing to look into, `end` follows. */
+  ending(): void {
+    this.#isEnding = true;
   }
 
   /** The agent is known to be gone, before its socket says so. */
@@ -65,7 +71,7 @@ export class Channel {
 
   #onClose(error: Error | undefined): void {
     this.#client = undefined;
-    if (error === undefined || this.#state !== 'usable') return;
+    if (error === undefined || this.#state !== 'usable' || this.#isEnding) return;
     void this.client().then(
       (client) => client && this.#events.reconnected(),
       // neither there nor refusing: the next call tries again and tells its caller

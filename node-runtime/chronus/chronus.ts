@@ -135,6 +135,11 @@ export class Chronus {
     return op === 'exec' && this.#table.get(execIdFor(this.#o.sandboxId, (request as OpParsed<'exec'>).key))?.ended === true;
   }
 
+  /** The sandbox is being ended; `end` follows. */
+  ending(): void {
+    this.#channel.ending();
+  }
+
   /** The sandbox is gone for certain: whoever waits is told how its commands ended. */
   end(): void {
     this.#channel.end();

@@ -81,25 +81,26 @@ export class StreamTail implements Tail {
   }
 
   /**
-   * Waits for one message, lets others gather for a moment, then takes all there are. A message that wakes this process for
-   * itself alone costs both sides more than its handling.
+   * Waits for one message; then lets others gather for a moment and takes all there are, until there are none. A message that
+   * wakes this process for itself alone costs both sides more than its handling, and so does a request for one.
    */
   async #consume(inbox: PullInbox): Promise<void> {
     let delivered = 0;
-    let waited = true;
+    let came = 0;
     while (!this.#closing) {
       const item = await this.#take();
       if (item.kind === 'close' || (item.kind === 'end' && item.end === 'broken')) return;
       if (item.kind === 'end') {
-        if (item.end === 'empty') inbox.pull(1, { wait: true });
+        if (came === 0) inbox.pull(1, { wait: true });
         else {
-          if (waited) await this.#linger();
+          if (came < JETSTREAM_LIMITS.tailBatch) await this.#linger();
           inbox.pull(JETSTREAM_LIMITS.tailBatch, { wait: false });
         }
-        waited = item.end === 'empty';
+        came = 0;
         continue;
       }
       const { message } = item;
+      came += 1;
       if (message.deliverySequence !== delivered + 1) return; // what lies between was lost on the way
       delivered = message.deliverySequence;
       if (message.sequence < this.#nextSequence) continue;

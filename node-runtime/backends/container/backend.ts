@@ -132,6 +132,7 @@ export class ContainerBackend implements NodeBackend {
   async destroyUnknown(id: SandboxId): Promise<void> {
     const launcher = await this.#o.launcher();
     const { upper, work, disk, socket } = sandboxPaths(this.#o, id);
+    this.#channels.ending(id);
     await launcher.destroy({ id, upper, work, disk, socket });
     this.#channels.end(id);
     this.#freezer.forget(id);

@@ -93,6 +93,11 @@ export class Channels {
     if (this.#live.get(id) === live) this.#live.delete(id);
   }
 
+  /** The sandbox is being ended: that its agent goes away is no news. */
+  ending(id: SandboxId): void {
+    this.#live.get(id)?.chronus.ending();
+  }
+
   /** The sandbox is over, and so is what its commands waited for. */
   end(id: SandboxId): void {
     const live = this.#live.get(id);
