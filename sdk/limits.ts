@@ -13,6 +13,8 @@ export const SDK_LIMITS = {
   pingIntervalMs: 10_000,
   /** Requests without an answer at one time; beyond it the caller is told OVERLOADED instead of filling memory. */
   requestsInFlight: 16_384,
+  /** How long the end of a subscription waits for a request to travel with. Nothing of what comes meanwhile is handed on. */
+  unsubscribeLingerMs: 20,
 
   /** One attempt of a call that the other side answers at once. Doubles twice when attempts time out. */
   attemptTimeoutMs: 1_500,

@@ -14,6 +14,7 @@ import {
   headers as createHeaders,
   errors,
   nkeyAuthenticator,
+  type Subscription,
 } from '@nats-io/transport-node';
 import { DsecError } from '#bus/errors.ts';
 import { SDK_LIMITS } from '../limits.ts';
@@ -35,6 +36,9 @@ export class NatsBus implements Bus {
   readonly #inbox: string;
   readonly #pending = new Map<string, Pending>();
   readonly #reconnectListeners = new Set<() => void>();
+  /** Subscriptions that nobody follows any more. */
+  #leaving: Subscription[] = [];
+  #leaveTimer: NodeJS.Timeout | undefined;
   #connected = true;
   #nextToken = 0;
 
@@ -57,6 +61,7 @@ export class NatsBus implements Bus {
       this.#pending.set(token, { subject, resolve, reject, timer });
       try {
         this.#nats.publish(subject, payload, { reply: this.#inbox + token, ...(headers ? { headers: natsHeaders(headers) } : {}) });
+        this.#leave();
       } catch (cause) {
         this.#fail(token, new BusFailure('disconnected', 'the message could not be sent', { cause }));
       }
@@ -68,13 +73,28 @@ export class NatsBus implements Bus {
       onFailure(new BusFailure('closed', 'the connection is closed'));
       return () => {};
     }
+    let isFollowed = true;
     const subscription = this.#nats.subscribe(subject, {
       callback: (error, message) => {
+        if (!isFollowed) return;
         if (error) onFailure(new BusFailure('forbidden', `may not subscribe to ${subject}`, { cause: error }));
         else onMessage({ subject: message.subject, data: message.data, sequence: () => sequenceOf(message) });
       },
     });
-    return () => subscription.unsubscribe();
+    return () => {
+      isFollowed = false;
+      this.#leaving.push(subscription);
+      this.#leaveTimer ??= setTimeout(() => this.#leave(), SDK_LIMITS.unsubscribeLingerMs).unref();
+    };
+  }
+
+  /** Nobody waits for the server to hear of it, so it hears of it with the next request, in the same write, or after a moment. */
+  #leave(): void {
+    if (this.#leaveTimer === undefined) return;
+    clearTimeout(this.#leaveTimer);
+    this.#leaveTimer = undefined;
+    const leaving = this.#leaving.splice(0);
+    if (!this.#nats.isClosed()) for (const subscription of leaving) subscription.unsubscribe();
   }
 
   onReconnect(listener: () => void): () => void {
