@@ -5,7 +5,7 @@
 import { randomInt } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Command } from 'commander';
+import { Command, InvalidArgumentError } from 'commander';
 import Table from 'cli-table3';
 import { firstDifference } from './kernel/first-difference.ts';
 import type { Trace } from './kernel/trace.ts';
@@ -13,7 +13,7 @@ import { timeChart } from './report/charts.ts';
 import { policyOf, POLICIES } from './report/policies.ts';
 import { choicesTables } from './report/choices-tables.ts';
 import { compare } from './report/compare.ts';
-import { progressTo, summaryOf } from './report/table.ts';
+import { progressTo, recordOf, summaryOf } from './report/table.ts';
 import { TraceFile } from './report/trace-file.ts';
 import { BURST, burst } from './scenarios/burst.ts';
 import type { Figures } from './scenarios/figures.ts';
@@ -53,18 +53,25 @@ const SCENARIOS: Readonly<Record<string, (o: Asked) => Outcome>> = {
   'edge-loss': (o) => edgeLoss(o as ScenarioOptions),
   upgrade: (o) => upgrade(o as ScenarioOptions),
 };
+const NAMES = [...Object.keys(SCENARIOS), 'choices'];
 
 const say = (text: string): void => void process.stderr.write(text);
 const print = (text: string): void => void process.stdout.write(`${text}\n`);
 const whole = (text: string): number => {
   const n = Number(text);
-  if (!Number.isInteger(n) || n < 0) throw new Error(`${text} is not a whole number`);
+  if (!Number.isInteger(n) || n < 0) throw new InvalidArgumentError('It is a whole number.');
   return n;
+};
+
+const share = (text: string): number => {
+  const x = Number(text);
+  if (!(x > 0 && x <= 1)) throw new InvalidArgumentError('It is a share of the full size: above 0, at most 1.');
+  return x;
 };
 
 const once = (name: string, flags: Flags): boolean => {
   const scenario = SCENARIOS[name];
-  if (!scenario) throw new Error(`there is no scenario ${name}; there are ${Object.keys(SCENARIOS).join(', ')}`);
+  if (!scenario) throw new Error(`there is no scenario ${name}; there are ${NAMES.join(', ')}`);
   const seed = flags.seed ?? 1;
   const asked = { seed, scale: flags.scale, ...(flags.overflow ? { overflow: true } : {}) };
   if (flags.replay) return replay(scenario, asked);
@@ -74,9 +81,10 @@ const once = (name: string, flags: Flags): boolean => {
   const result = scenario({ ...asked, ...(file ? { observers: [file.observer] } : {}), say: progressTo(say, () => performance.now()) });
   file?.close();
   const wallMs = performance.now() - startedAt;
+  const rssMib = process.resourceUsage().maxRSS / 1_024;
   const { hash, steps, virtualMs, violation, figures } = result;
-  if (flags.json) print(JSON.stringify({ scenario: name, seed, hash, steps, virtualMs, wallMs: Math.round(wallMs), violation: violation?.message ?? null }));
-  else if (figures) print(summaryOf({ ...result, figures }, wallMs, process.resourceUsage().maxRSS / 1_024));
+  if (flags.json) print(JSON.stringify(recordOf(name, result, wallMs, rssMib)));
+  else if (figures) print(summaryOf({ ...result, figures }, wallMs, rssMib));
   else print(`${violation ? violation.message : 'invariants hold'} · ${steps} steps, ${Math.round(virtualMs / 1_000)} s virtual, trace ${hash}`);
   if (flags.charts !== undefined && figures) {
     mkdirSync(flags.charts, { recursive: true });
@@ -143,11 +151,12 @@ const choices = (flags: Flags): boolean => {
 
 const program = new Command('sim')
   .description('Runs the platform with every decision it makes in production, in one process, in virtual time.')
-  .argument('<scenario>', [...Object.keys(SCENARIOS), 'choices'].join(', '))
+  .argument('<scenario>', NAMES.join(', '))
+  .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2))
   .option('--seed <n>', 'what decides everything', whole)
   .option('--seeds <n>', 'smoke, choices: that many seeds, one after another', whole, 1)
   .option('--from <n>', 'smoke: the first of them; drawn when left out', whole)
-  .option('--scale <x>', 'share of the full size of a large scenario, 0.01 to 1', Number, 1)
+  .option('--scale <x>', 'share of the full size of a large scenario, above 0 up to 1', share, 1)
   .option('--replay', 'run it twice and show the first difference')
   .option('--trace <file>', 'write every commit as a line of JSON, as dsec events --json prints them')
   .option('--charts <dir>', 'write charts over virtual time (SVG)')

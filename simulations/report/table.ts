@@ -20,6 +20,22 @@ export const progressTo = (write: (text: string) => void, clock: () => number): 
   };
 };
 
+/** The same as one object, for programs. Times in ms, shares 0…1. */
+export const recordOf = (scenario: string, result: RunResult & { readonly figures?: Figures }, wallMs: number, rssMib: number): object => {
+  const { seed, hash, steps, virtualMs, violation, figures } = result;
+  const run = { scenario, seed, hash, steps, virtualMs, wallMs: Math.round(wallMs), rssMib: Math.round(rssMib), violation: violation?.message ?? null };
+  if (!figures) return run;
+  const { peakLive, started, ended, lost, overflowed, admitted, waitedForLayers, latencies, peakCpuUse, peakMemoryUse } = figures;
+  return {
+    ...run,
+    ...{ peakLive, started, ended, lost, overflowed, admitted, waitedForLayers, peakCpuUse, peakMemoryUse },
+    ...{ startP50Ms: latencies.quantile(0.5), startP99Ms: latencies.quantile(0.99) },
+    refusals: Object.fromEntries(figures.refusals),
+    failures: Object.fromEntries(figures.failures),
+    maxOverMean: figures.rows.at(-1)?.maxOverMean ?? 1,
+  };
+};
+
 export const summaryOf = (result: RunResult & { readonly figures: Figures }, wallMs: number, rssMib: number): string => {
   const { figures } = result;
   const last = figures.rows.at(-1);
