@@ -1,0 +1,132 @@
+/** Messages of rollouts, as they lie on the wire. */
+import { at, byType, error, events, execId, later, sandboxId } from './common-samples.ts';
+import { jobId } from './job-samples.ts';
+
+const rolloutId = `ro-3-${'ef'.repeat(16)}`;
+const rolloutSpec = {
+  task: { repository: 'left-pad' },
+  worker: { sandbox: { image: 'node' }, program: { argv: ['node', '/worker.mjs'], env: { A: 'b' }, cwd: '/w', user: 'bob' } },
+  sandboxes: { agent: { image: 'debian', workspaces: ['left-pad'] } },
+  lifeMs: 3_600_000,
+  onSandboxLost: 'restore',
+  group: 'task-1',
+  keepSandboxes: true,
+};
+const served = { stdoutBytes: 100, stdinBytes: 20 };
+const stepRecord = {
+  step: 3,
+  role: 'agent',
+  sandboxId,
+  execId,
+  command: 'make test',
+  exitCode: 0,
+  reason: 'exited',
+  stdoutBytes: 10,
+  stderrBytes: 0,
+  startedAt: at,
+  durationMs: 12,
+  error: null,
+  replayed: true,
+};
+export const rolloutState = {
+  id: rolloutId,
+  project: 'acme',
+  jobId,
+  key: 'task-1/0',
+  bodyHash: 'b0d1',
+  status: 'answering',
+  spec: rolloutSpec,
+  createdAt: at,
+  endedAt: null,
+  deadlineAt: later,
+  transitionDeadlineAt: null,
+  transition: 2,
+  attempt: 1,
+  worker: sandboxId,
+  execId,
+  sandboxes: { agent: sandboxId },
+  served,
+  turns: 4,
+  steps: 9,
+  open: { turn: 4, request: null, requestHash: 'q4', askedAt: at, answer: { text: 'ls' }, answerHash: 'a4' },
+  lastAnswerHash: 'a4',
+  outcome: null,
+  reward: null,
+  result: null,
+  exitCode: null,
+  error: null,
+};
+
+export const rolloutCommands = byType(
+  { type: 'StartRollout', jobId, key: 'task-1/0', bodyHash: 'b0d1', spec: rolloutSpec, jobDeadlineAt: later },
+  { type: 'AnswerTurn', turn: 4, answer: { text: 'ls' }, answerHash: 'a4', epoch: 2, jobEpoch: 2 },
+  { type: 'StopRollout' },
+  { type: 'ReportRolloutReady', attempt: 0, worker: sandboxId, execId, sandboxes: { agent: sandboxId } },
+  { type: 'ReportAsked', attempt: 0, turn: 4, request: { messages: [] }, requestHash: 'q4', steps: [stepRecord], served },
+  { type: 'ReportDelivered', attempt: 0, turn: 4, served },
+  { type: 'ReportSteps', attempt: 0, steps: [stepRecord], served },
+  { type: 'ReportReplaced', role: 'agent', lost: sandboxId, sandboxId },
+  { type: 'ReportFinished', attempt: 0, reward: 0.5, result: { passed: true }, exitCode: 0, steps: [], served },
+  { type: 'ReportWorkerEnded', attempt: 0, lost: true, error },
+  { type: 'ReportCleaned' },
+  { type: 'RolloutDeadlinePassed', kind: 'life', version: 0 },
+);
+
+export const rolloutEvents = events(
+  'rollout',
+  {
+    type: 'RolloutStarted',
+    at,
+    id: rolloutId,
+    project: 'acme',
+    jobId,
+    key: 'task-1/0',
+    bodyHash: 'b0d1',
+    spec: rolloutSpec,
+    deadlineAt: later,
+    transitionDeadlineAt: later,
+  },
+  { type: 'RolloutRunning', at, attempt: 0, worker: sandboxId, execId, sandboxes: { agent: sandboxId } },
+  { type: 'StepsRecorded', at, steps: [stepRecord], served },
+  { type: 'TurnAsked', at, turn: 4, request: { messages: [] }, requestHash: 'q4', served },
+  { type: 'TurnAnswered', at, turn: 4, answer: { text: 'ls' }, answerHash: 'a4', epoch: 2 },
+  { type: 'TurnDelivered', at, turn: 4, served },
+  { type: 'SandboxReplaced', at, role: 'agent', lost: sandboxId, sandboxId },
+  { type: 'RolloutRestarting', at, attempt: 1, error, transitionDeadlineAt: later },
+  { type: 'RolloutEnding', at, outcome: 'finished', reward: 0.5, result: { passed: true }, exitCode: 0, error: null, transitionDeadlineAt: later },
+  { type: 'RolloutEndRetried', at, transitionDeadlineAt: later },
+  { type: 'RolloutEnded', at },
+);
+
+export const rolloutApi = {
+  'startRollouts.request': { v: 1, jobId, rollouts: [{ key: 'task-1/0', spec: rolloutSpec }] },
+  'startRollouts.response': { ids: [rolloutId] },
+  'getRollout.request': { v: 1, id: rolloutId },
+  'getRollout.response': { version: 7, streamSequence: 12, state: rolloutState },
+  'listRollouts.request': { v: 1, jobId, statuses: ['asking'] },
+  'listRollouts.response': {
+    rollouts: [
+      {
+        id: rolloutId,
+        jobId,
+        key: 'task-1/0',
+        status: 'asking',
+        attempt: 1,
+        turns: 4,
+        steps: 9,
+        outcome: null,
+        reward: null,
+        version: 7,
+        group: 'task-1',
+        openTurn: 4,
+      },
+    ],
+    next: null,
+  },
+  'answerTurn.request': { v: 1, id: rolloutId, turn: 4, answer: { text: 'ls' }, epoch: 2 },
+  'answerTurn.response': { decision: 'accepted', version: 8 },
+  'stopRollout.request': { v: 1, id: rolloutId },
+  'stopRollout.response': { decision: 'accepted', version: 9 },
+  'rolloutEvents.request': { v: 1, id: rolloutId },
+  'rolloutEvents.response': { commits: [{ version: 1, at, events: [{ type: 'RolloutEnded', at }] }], more: false },
+};
