@@ -34,22 +34,20 @@ describe('C01: a child in the background does not hold the call', () => {
     ['c', '(setsid sleep 60.3 &); echo started', 'sleep 60[.]3'],
   ])('%s, three times in one sandbox', async (_, script, child) => {
     for (let round = 1; round <= 3; round += 1) {
-      const { ms, value } = await timed(box.exec(['sh', '-c', script]));
-      expect(ms).toBeLessThan(2_000);
-      expect(value).toMatchObject({ exitCode: 0, reason: 'exited', pipesOpen: true });
-      expect(value.stdout).toMatch(/^started\n/);
-      expect(await count(child)).toBe(round);
+      const result = await box.exec(['sh', '-c', script]);
+      expect(result).toMatchObject({ exitCode: 0, reason: 'exited', pipesOpen: true });
+      expect(result.stdout).toMatch(/^started\n/);
+      expect(await count(child)).toBe(round); // none has ended: the call did not wait for it
     }
   });
 
   test('d: what it prints later is its own command’s, and nobody else’s', async () => {
-    const { ms, value } = await timed(box.exec(['sh', '-c', '(sleep 1; echo late) & echo started']));
-    expect(ms).toBeLessThan(900);
-    expect(value.stdout).toBe('started\n');
-    const others = Promise.all(Array.from({ length: 10 }, (_, i) => box.runShell(`sleep 0.${i}5; echo other`)));
-    expect(await box.attach(value.execId).stdout.with({ until: 'pipe' }).string()).toBe('started\nlate\n');
-    expect(new Set((await others).map(({ stdout }) => stdout))).toEqual(new Set(['other\n']));
-    expect((await box.attach(value.execId).view()).pipesOpen).toBe(false);
+    const { stdout, execId } = await box.exec(['sh', '-c', '(until [ -e /tmp/late ]; do sleep 0.05; done; echo late) & echo started']);
+    expect(stdout).toBe('started\n');
+    const others = Promise.all(Array.from({ length: 10 }, (_, i) => box.runShell(`[ ${i} = 5 ] && touch /tmp/late; sleep 0.${i}5; echo other`)));
+    expect(await box.attach(execId).stdout.with({ until: 'pipe' }).string()).toBe('started\nlate\n');
+    expect(new Set((await others).map((other) => other.stdout))).toEqual(new Set(['other\n']));
+    expect((await box.attach(execId).view()).pipesOpen).toBe(false);
   });
 
   test('stop ends all of them', async () => {
@@ -66,11 +64,10 @@ test('C02: a time-out ends the tree, keeps the output, and is a reason of its ow
   const script = 'trap "" TERM; echo partial; (exec sleep 98761) & setsid sleep 98762 & sleep 98763';
   const { ms, value } = await timed(box.exec(['sh', '-c', script], { timeoutMs: 2_000 }));
   expect(ms).toBeGreaterThan(1_990);
-  expect(ms).toBeLessThan(5_000);
   expect(value).toMatchObject({ reason: 'timeout', stdout: 'partial\n', fault: 'agent', ok: false });
   expect(await count('sleep 9876[1-3]')).toBe(0);
   expect(await count('sleep 444[4]')).toBe(1);
-  expect((await timed(box.exec(['true']))).ms).toBeLessThan(2_000);
+  expect((await box.exec(['true'])).ok).toBe(true);
   await box.attach(older.execId).kill();
   expect(await count('sleep 444[4]')).toBe(0);
 });
@@ -179,16 +176,17 @@ describe('C15: how it ended', () => {
 
 describe('C16: standard input ends', () => {
   const ZEROS = Buffer.alloc(10 * MIB);
+  /** One that waits for input that never comes ends with this time-out, not by itself. */
+  const WAITING_MS = 10_000;
 
   test('a: none given is none', async () => {
-    const { ms, value } = await timed(box.exec(['wc', '-c']));
-    expect(ms).toBeLessThan(2_000);
-    expect(value.stdout.trim()).toBe('0');
+    const counted = await box.exec(['wc', '-c'], { timeoutMs: WAITING_MS });
+    expect([counted.reason, counted.stdout.trim()]).toEqual(['exited', '0']);
   });
 
   test('a2: empty but present, 200 of 200', async () => {
-    const results = await inParallel(8, 200, () => timed(box.exec(['cat'], { stdin: '' })));
-    expect(results.filter(({ ms, value }) => ms < 2_000 && value.exitCode === 0 && value.stdoutBytes.byteLength === 0)).toHaveLength(200);
+    const results = await inParallel(8, 200, () => box.exec(['cat'], { stdin: '', timeoutMs: WAITING_MS }));
+    expect(results.filter(({ exitCode, stdoutBytes }) => exitCode === 0 && stdoutBytes.byteLength === 0)).toHaveLength(200);
   });
 
   test('b, c, d: given whole', async () => {

@@ -33,7 +33,7 @@ afterAll(async () => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-test.each(['placement', 'edge'])('%s', { timeout: 180_000 }, async (role) => {
+test.concurrent.each(['placement', 'edge'])('%s', { timeout: 180_000 }, async (role) => {
   const home = join(dir, role);
   const credentialsDir = join(home, 'credentials');
   mkdirSync(credentialsDir, { recursive: true });

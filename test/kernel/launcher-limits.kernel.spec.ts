@@ -98,8 +98,8 @@ describe.each(VARIANTS)('%s', (_, flags) => {
   });
 
   test('freezing or measuring what is not there is told so', async () => {
-    for (const call of [stand.client.freeze(stand.id(99)), stand.client.thaw(stand.id(99)), stand.client.stats(stand.id(99))]) {
-      await expect(call).rejects.toMatchObject({ code: 'SANDBOX_NOT_FOUND' });
-    }
+    const nobody = stand.id(99);
+    for (const call of [() => stand.client.freeze(nobody), () => stand.client.thaw(nobody), () => stand.client.stats(nobody)])
+      await expect(call()).rejects.toMatchObject({ code: 'SANDBOX_NOT_FOUND' });
   });
 });
