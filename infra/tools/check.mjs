@@ -1,18 +1,22 @@
 /**
- * `npm test`: everything a change must pass. Static checks, C unit tests under sanitizers, then every vitest file, then the leak check.
- * All of them run even when an early one fails. The last line is `N passed, N failed`; each static check counts as one.
+ * `npm test`: everything a change must pass. Static checks, C unit tests under sanitizers, every vitest file, then the leak check.
+ * All of them run even when one fails. The last line is `N passed, N failed`; each static check counts as one.
+ *
+ * What computes runs beside the tests that want to be alone: those mostly wait, and what computes gives way to them (`nice`).
  *
  *   node infra/tools/check.mjs            all
  *   node infra/tools/check.mjs --static   lint, types and boundaries only
  */
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { ROOT } from './bundle.mjs';
 import { watchForLeaks } from './leaks.mjs';
 
 const SOURCES = ['bus-schemas', 'actors', 'storage-adapters', 'node-runtime', 'sdk', 'simulations', 'infra', 'test'];
 const KINDS = /\.(unit|prop|int|contract|kernel|e2e|chaos)\.spec\.ts$/;
+/** Begins the command line of what computes beside tests that wait. */
+const GIVING_WAY = ['nice', '-n', '19'];
 const tool = (name) => join(ROOT, 'node_modules/.bin', name);
 
 const STATIC_CHECKS = [
@@ -22,25 +26,29 @@ const STATIC_CHECKS = [
   { name: 'boundaries (dependency-cruiser)', command: [tool('depcruise'), '--config', '.dependency-cruiser.mjs', ...SOURCES] },
 ];
 
-/** Runs to the end. Output passes through; with `capture` it is returned as well. Never rejects. */
+/** Runs to the end. Output passes through; with `capture` it is returned instead. Never rejects. */
 const run = ([program, ...args], { capture = false } = {}) =>
   new Promise((resolve) => {
-    const child = spawn(program, args, { cwd: ROOT, stdio: ['ignore', capture ? 'pipe' : 'inherit', 'inherit'] });
+    const stream = capture ? 'pipe' : 'inherit';
+    const child = spawn(program, args, { cwd: ROOT, stdio: ['ignore', stream, stream] });
     let output = '';
-    child.stdout?.setEncoding('utf8').on('data', (chunk) => {
-      output += chunk;
-    });
+    for (const said of [child.stdout, child.stderr])
+      said?.setEncoding('utf8').on('data', (chunk) => {
+        output += chunk;
+      });
     child.on('error', (error) => resolve({ ok: false, output: error.message }));
     child.on('close', (code) => resolve({ ok: code === 0, output }));
   });
 
 const heading = (text) => process.stdout.write(`\n── ${text}\n`);
 
-/** A test file whose name says no kind belongs to no project of vitest.config.ts and would never run. */
-const unnamedTests = () =>
+const testFiles = () =>
   SOURCES.flatMap((folder) =>
     existsSync(join(ROOT, folder)) ? readdirSync(join(ROOT, folder), { recursive: true }).map((file) => join(folder, file)) : [],
-  ).filter((file) => file.endsWith('.spec.ts') && !KINDS.test(file));
+  ).filter((file) => file.endsWith('.spec.ts'));
+
+/** A test file whose name says no kind belongs to no project of vitest.config.ts and would never run. */
+const unnamedTests = () => testFiles().filter((file) => !KINDS.test(file));
 
 const staticChecks = async () => {
   const total = { passed: 0, failed: 0 };
@@ -59,30 +67,48 @@ const staticChecks = async () => {
 
 /** Each case prints `ok <file>: <case>`; a failing one ends its program, and the build script with it. */
 const nativeTests = async () => {
-  heading('C unit tests (address and undefined-behaviour sanitizers)');
-  const { ok, output } = await run(['sh', 'node-runtime/native/build.sh', 'test'], { capture: true });
+  const { ok, output } = await run([...GIVING_WAY, 'sh', 'node-runtime/native/build.sh', 'test'], { capture: true });
   const passed = output.split('\n').filter((line) => line.startsWith('ok ')).length;
+  heading('C unit tests (address and undefined-behaviour sanitizers)');
   process.stdout.write(ok ? `${passed} cases\n` : `${output}\nFAILED after ${passed} cases\n`);
   return { passed, failed: ok && passed > 0 ? 0 : 1 };
 };
 
-/** Counts come from vitest's JSON report. A skipped test is a failure: tests here never skip in silence. */
-const vitestTests = async () => {
-  heading('vitest');
-  const report = join(ROOT, 'build/test-report.json');
+/**
+ * Counts come from vitest's JSON report. A skipped test is a failure: tests here never skip in silence. `isQuiet`: beside another run,
+ * gives way to it, and says at its end what it has to say.
+ */
+const vitestTests = async (projects, { isQuiet = false } = {}) => {
+  const title = `vitest: ${projects.join(', ')}`;
+  const report = join(ROOT, `build/test-report-${projects.join('-')}.json`);
   mkdirSync(join(ROOT, 'build'), { recursive: true });
   rmSync(report, { force: true });
-  const { ok } = await run([tool('vitest'), 'run', '--reporter=default', '--reporter=json', `--outputFile.json=${report}`]);
+  if (!isQuiet) heading(title);
+  const command = [tool('vitest'), 'run', ...projects.flatMap((name) => ['--project', name]), '--reporter=default'];
+  const { ok, output } = await run([...(isQuiet ? GIVING_WAY : []), ...command, '--reporter=json', `--outputFile.json=${report}`], { capture: isQuiet });
+  if (isQuiet) heading(title);
+  process.stdout.write(output);
   try {
     const { numPassedTests, numFailedTests, numPendingTests, numTodoTests, testResults } = JSON.parse(readFileSync(report, 'utf8'));
     // A file that does not even load has no tests of its own to count.
     const brokenFiles = testResults.filter(({ status, assertionResults }) => status === 'failed' && assertionResults.length === 0).length;
     const failed = numFailedTests + numPendingTests + numTodoTests + brokenFiles;
-    return { passed: numPassedTests, failed: failed === 0 && !ok ? 1 : failed };
+    return { passed: numPassedTests, failed: failed === 0 && !ok ? 1 : failed, files: testResults.map(({ name }) => relative(ROOT, name)) };
   } catch (error) {
     process.stdout.write(`vitest left no report: ${error.message}\n`);
     return { passed: 0, failed: 1 };
   }
+};
+
+/** Those that want to be alone, with what computes beside them; then all others. */
+const allTests = async () => {
+  const computing = async () => [await nativeTests(), await vitestTests(['fast'], { isQuiet: true })];
+  const [alone, computed] = await Promise.all([vitestTests(['alone']), computing()]);
+  const parts = [alone, ...computed, await vitestTests(['integration', 'platform'])];
+  const ran = new Set(parts.flatMap(({ files = [] }) => files));
+  const forgotten = testFiles().filter((file) => !ran.has(file));
+  for (const file of forgotten) process.stdout.write(`FAILED: ${file} did not run\n`);
+  return [...parts, { passed: 0, failed: forgotten.length }];
 };
 
 const leakCheck = async (leaks) => {
@@ -96,7 +122,7 @@ const main = async () => {
   const isStatic = process.argv.includes('--static');
   const leaks = isStatic ? undefined : watchForLeaks();
   const parts = [await staticChecks()];
-  if (leaks) parts.push(await nativeTests(), await vitestTests(), await leakCheck(leaks));
+  if (leaks) parts.push(...(await allTests()), await leakCheck(leaks));
   const sum = (key) => parts.reduce((total, part) => total + part[key], 0);
   process.stdout.write(`\n${sum('passed')} passed, ${sum('failed')} failed\n`);
   process.exitCode = sum('failed') === 0 ? 0 : 1;
