@@ -2,12 +2,13 @@
  * Thirty kills of the Edge: what runs goes on without a gap, what is listed lives and what lives is listed, and in the end the
  * kernel has nothing more than at the beginning.
  */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { findLeftovers, recordNamespaces } from '#infra/demo/leftovers.ts';
 import { cgroupNameOf } from '#runtime/config.ts';
-import { connect, type DsecClient, type Sandbox } from '#sdk/mod.ts';
+import type { DsecClient, Sandbox } from '#sdk/mod.ts';
 import { killEdges } from '#test/helpers/edge-kills.ts';
-import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
+import { givenPlatform } from '#test/helpers/given.ts';
+import type { TestPlatform } from '#test/helpers/platform.ts';
 import { type Traces, tracesOf } from '#test/helpers/traces.ts';
 
 const ROUNDS = 30;
@@ -23,9 +24,8 @@ let before: Traces;
 let atRest: Traces;
 let writers: readonly Sandbox[];
 
-beforeAll(async () => {
-  host = await startTestPlatform({ restartMaxMs: 100 });
-  dsec = await connect({ contextFile: host.platform.contextFile });
+givenPlatform({ restartMaxMs: 100 }, async (given) => {
+  ({ host, dsec } = given);
   await (await dsec.runContainer({ image: 'small', memoryLimitMb: 16, diskLimitMb: 16 })).delete();
   before = tracesOf(host);
   atRest = { ...before, launcherMounts: expect.toBeOneOf([0, 1, 2]) }; // the launcher's empty directory, and an image that nobody uses, until its time
@@ -33,10 +33,6 @@ beforeAll(async () => {
     Array.from({ length: WRITERS }, (_, n) => dsec.runContainer({ image: 'small', memoryLimitMb: 16, labels: { writer: String(n) } })),
   );
   for (const writer of writers) await writer.start('i=0; while :; do i=$((i+1)); echo $i $(date +%s) >> /w/t; sleep 0.1; done');
-});
-afterAll(async () => {
-  await dsec?.close();
-  await host?.close();
 });
 
 test(`${ROUNDS} kills with ${CREATES} creates and as many deletes in flight`, async () => {

@@ -1,10 +1,11 @@
 /** Stop and delete at any moment, in parallel and repeatedly: they always end, and what a sandbox held is free again. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type ClientKey, type EdgeName, type ProjectName, requestIdFor, sandboxIdFor } from '#bus/ids.ts';
 import { buildLayer } from '#runtime/images/mod.ts';
-import { connect, type DsecClient, DsecError } from '#sdk/mod.ts';
-import { makeBusyboxRoot, startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
+import { type DsecClient, DsecError } from '#sdk/mod.ts';
+import { givenPlatform } from '#test/helpers/given.ts';
+import { makeBusyboxRoot, type TestPlatform } from '#test/helpers/platform.ts';
 import { type Traces, tracesOf } from '#test/helpers/traces.ts';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -22,16 +23,11 @@ let dsec: DsecClient;
 let before: Traces;
 let atRest: Traces;
 
-beforeAll(async () => {
-  host = await startTestPlatform({ overrides: { maxSandboxes: CAPACITY, diskMiB: 64 * CAPACITY } });
-  dsec = await connect({ contextFile: host.platform.contextFile });
+givenPlatform({ overrides: { maxSandboxes: CAPACITY, diskMiB: 64 * CAPACITY } }, async (given) => {
+  ({ host, dsec } = given);
   await (await dsec.runContainer({ image: 'small', memoryLimitMb: 16 })).delete();
   before = tracesOf(host);
   atRest = { ...before, launcherMounts: expect.toBeOneOf([0, 1, 2, 3]) }; // the launcher's empty directory, and images, the broken one too, for a while after their last use
-});
-afterAll(async () => {
-  await dsec?.close();
-  await host?.close();
 });
 
 /** The sandbox that a create under this key will be: known before it is made, so that it can be ended while it is. */

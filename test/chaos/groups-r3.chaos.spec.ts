@@ -1,10 +1,11 @@
 /** Groups on three copies of everything, while placements, apiservers and servers of the bus are killed: whole, once. Nodes keep records only. */
-import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 import { connect, type DsecClient } from '#sdk/mod.ts';
 import type { Member } from '#infra/cluster/cluster.ts';
 import { runKiller } from '#test/helpers/chaos/killer.ts';
 import { readOps } from '#test/helpers/ops.ts';
-import { startTestCluster, type TestCluster } from '#test/helpers/cluster.ts';
+import type { TestCluster } from '#test/helpers/cluster.ts';
+import { givenCluster } from '#test/helpers/given.ts';
 
 const EDGES = 3;
 /** Room for every group here but the one that is to find none. */
@@ -13,13 +14,8 @@ const PAUSE_MS = [1_000, 3_000] as const;
 
 let host: TestCluster;
 let dsec: DsecClient;
-beforeAll(async () => {
-  host = await startTestCluster({ edges: EDGES, overrides: { backend: 'null', logLevel: 'warn', memoryMiB: NODE_MIB } });
-  dsec = await connect({ contextFile: host.cluster.contextFile });
-});
-afterAll(async () => {
-  await dsec?.close();
-  await host?.close();
+givenCluster({ edges: EDGES, overrides: { backend: 'null', logLevel: 'warn', memoryMiB: NODE_MIB } }, (given) => {
+  ({ host, dsec } = given);
 });
 
 /** One test that fails must not make the others fail. */

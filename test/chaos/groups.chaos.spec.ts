@@ -1,8 +1,9 @@
 /** Groups on a fleet without processes, their placements killed at any moment: whole, once, evenly spread; all or nothing. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { parseSandboxId } from '#bus/ids.ts';
 import type { DsecClient, Group } from '#sdk/mod.ts';
-import { type ControlPlane, startControlPlane } from '#test/helpers/control-plane.ts';
+import type { ControlPlane } from '#test/helpers/control-plane.ts';
+import { givenControlPlane } from '#test/helpers/given.ts';
 import { errorOf } from '#test/helpers/edge-kills.ts';
 
 const EDGES = 4;
@@ -10,19 +11,17 @@ const PER_EDGE = 300;
 let plane: ControlPlane;
 let dsec: DsecClient;
 
-beforeAll(async () => {
-  plane = await startControlPlane({
+givenControlPlane(
+  {
     control: [['apiserver', 'iam', 'watcher'], ['placement'], ['placement'], ['apiserver']],
     fleet: [EDGES / 2, EDGES / 2],
     shards: 2,
     overrides: { maxSandboxes: PER_EDGE },
-  });
-  dsec = await plane.connect();
-});
-afterAll(async () => {
-  await dsec?.close();
-  await plane?.close();
-});
+  },
+  (given) => {
+    ({ host: plane, dsec } = given);
+  },
+);
 
 const live = async (): Promise<string[]> => {
   const ids: string[] = [];

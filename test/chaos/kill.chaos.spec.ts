@@ -1,10 +1,11 @@
 /** SIGKILL of each process of a running platform: no acknowledged work is lost, none is done twice, nothing stays behind. */
 import { readdirSync, readFileSync } from 'node:fs';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { findLeftovers, type NamespaceRecord, recordNamespaces } from '#infra/demo/leftovers.ts';
 import { cgroupNameOf } from '#runtime/config.ts';
-import { connect, type DsecClient, type Sandbox } from '#sdk/mod.ts';
-import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
+import type { DsecClient, Sandbox } from '#sdk/mod.ts';
+import { givenPlatform } from '#test/helpers/given.ts';
+import type { TestPlatform } from '#test/helpers/platform.ts';
 
 const BOXES = 8;
 let host: TestPlatform;
@@ -12,16 +13,11 @@ let dsec: DsecClient;
 let boxes: readonly Sandbox[];
 let namespaces: NamespaceRecord;
 
-beforeAll(async () => {
-  host = await startTestPlatform();
-  dsec = await connect({ contextFile: host.platform.contextFile });
+givenPlatform({}, async (given) => {
+  ({ host, dsec } = given);
   boxes = (await dsec.runContainers({ image: 'small', memoryLimitMb: 64 }, { count: BOXES })).orThrow().sandboxes;
   namespaces = recordNamespaces(boxes.flatMap((box) => box.state?.pid ?? []));
   expect(namespaces.names).toHaveLength(BOXES);
-});
-afterAll(async () => {
-  await dsec?.close();
-  await host?.close();
 });
 
 const launcherPid = (): number => {

@@ -4,11 +4,12 @@
  */
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Command, connect, type DsecClient, type Sandbox } from '#sdk/mod.ts';
+import { afterAll, expect, test } from 'vitest';
+import type { Command, DsecClient, Sandbox } from '#sdk/mod.ts';
 import { firstLine } from '#test/helpers/commands.ts';
 import { buildHolderLayer } from '#test/helpers/memory-holder.ts';
-import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
+import { givenPlatform } from '#test/helpers/given.ts';
+import type { TestPlatform } from '#test/helpers/platform.ts';
 import { launcherPid } from '#test/helpers/traces.ts';
 
 const HELD_MIB = '48';
@@ -19,15 +20,13 @@ const swapsBefore = swaps();
 let host: TestPlatform;
 let dsec: DsecClient;
 
-beforeAll(async () => {
-  host = await startTestPlatform({ overrides: { swapMiB: 1_024 }, restartMaxMs: 100 });
-  await buildHolderLayer(host);
-  dsec = await connect({ contextFile: host.platform.contextFile });
-});
-afterAll(async () => {
-  await dsec?.close();
-  await host?.close();
+/** Runs last: hooks that come after run from the last to the first. */
+afterAll(() => {
   expect(swaps()).toBe(swapsBefore);
+});
+givenPlatform({ overrides: { swapMiB: 1_024 }, restartMaxMs: 100 }, async (given) => {
+  ({ host, dsec } = given);
+  await buildHolderLayer(host);
 });
 
 type Victim = 'edge' | 'launcher' | 'edge and launcher';

@@ -1,11 +1,12 @@
 /** Quotas, and a job's share, while iam and placement are killed again and again: never above, and in the end everything is free again. */
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, expect, test, vi } from 'vitest';
 import { ENDED_STATUSES, SANDBOX_STATUSES } from '#bus/sandbox/state.ts';
 import { connect, type DsecClient, type Sandbox } from '#sdk/mod.ts';
 import { refusal } from '#test/helpers/refusal.ts';
-import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
+import { givenPlatform } from '#test/helpers/given.ts';
+import type { TestPlatform } from '#test/helpers/platform.ts';
 
 const QUOTA = 40;
 const CREATES = 50;
@@ -17,9 +18,8 @@ let host: TestPlatform;
 let owner: DsecClient;
 let dsec: DsecClient;
 
-beforeAll(async () => {
-  host = await startTestPlatform({ overrides: { memoryMiB: 8_192 }, restartMaxMs: 100 });
-  owner = await connect({ contextFile: host.platform.contextFile });
+givenPlatform({ overrides: { memoryMiB: 8_192 }, restartMaxMs: 100 }, async (given) => {
+  ({ host, dsec: owner } = given);
   await owner.admin.createProject('forty', { sandboxes: QUOTA });
   const inside = () => connect({ contextFile: host.platform.contextFile, project: 'forty', timeoutMs: 20_000 });
   // The bus of one machine hears of a new project a moment later.
@@ -27,8 +27,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await dsec?.close();
-  await owner?.close();
-  await host?.close();
 });
 
 /** The process that plays iam, apiserver and placement. */

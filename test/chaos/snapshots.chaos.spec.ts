@@ -5,10 +5,11 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { connect, type DsecClient, type Sandbox } from '#sdk/mod.ts';
+import { describe, expect, test } from 'vitest';
+import type { DsecClient, Sandbox } from '#sdk/mod.ts';
 import { inside } from '#test/helpers/files.ts';
-import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
+import { givenPlatform } from '#test/helpers/given.ts';
+import type { TestPlatform } from '#test/helpers/platform.ts';
 import { refusal } from '#test/helpers/refusal.ts';
 
 const ROUNDS = 6;
@@ -20,15 +21,10 @@ let host: TestPlatform;
 let dsec: DsecClient;
 let box: Sandbox;
 
-beforeAll(async () => {
-  host = await startTestPlatform({ restartMaxMs: 100 });
-  dsec = await connect({ contextFile: host.platform.contextFile });
+givenPlatform({ restartMaxMs: 100 }, async (given) => {
+  ({ host, dsec } = given);
   box = await dsec.runContainer({ image: 'small', memoryLimitMb: 64 });
   await inside(box, 'dd if=/dev/urandom of=/w/large bs=1M count=100 2>/dev/null; i=0; while [ $i -lt 500 ]; do i=$((i+1)); echo $i > /w/$i; done');
-});
-afterAll(async () => {
-  await dsec?.close();
-  await host?.close();
 });
 
 const killEdge = async (): Promise<void> => {

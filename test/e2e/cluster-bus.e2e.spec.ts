@@ -1,8 +1,9 @@
 /** The bus of a cluster under its clients: servers rolled, all of them killed, hosts with other clocks, keys through two apiservers. */
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { connect, type DsecClient, type Sandbox } from '#sdk/mod.ts';
 import { statesOf } from '#test/helpers/chaos/audit.ts';
-import { startTestCluster, type TestCluster } from '#test/helpers/cluster.ts';
+import type { TestCluster } from '#test/helpers/cluster.ts';
+import { givenCluster } from '#test/helpers/given.ts';
 
 const PATIENCE = { timeout: 60_000, interval: 100 };
 /** Clocks of the two nodes, of one apiserver, watcher and placement and of both iam: half a minute apart from the others, or a whole one. */
@@ -12,23 +13,18 @@ let host: TestCluster;
 let dsec: DsecClient;
 let box: Sandbox;
 
-beforeAll(async () => {
-  const overridesOf = {
-    'edge-1': { clockOffsetMs: SKEW_MS },
-    'edge-2': { clockOffsetMs: -SKEW_MS },
-    'apiserver-1': { clockOffsetMs: SKEW_MS },
-    'watcher-1': { clockOffsetMs: -SKEW_MS },
-    'placement-1': { clockOffsetMs: SKEW_MS },
-    'iam-1': { clockOffsetMs: SKEW_MS },
-    'iam-2': { clockOffsetMs: -SKEW_MS },
-  };
-  host = await startTestCluster({ edges: 2, overrides: { leaseMs: 10_000 }, overridesOf });
-  dsec = await connect({ contextFile: host.cluster.contextFile });
+const overridesOf = {
+  'edge-1': { clockOffsetMs: SKEW_MS },
+  'edge-2': { clockOffsetMs: -SKEW_MS },
+  'apiserver-1': { clockOffsetMs: SKEW_MS },
+  'watcher-1': { clockOffsetMs: -SKEW_MS },
+  'placement-1': { clockOffsetMs: SKEW_MS },
+  'iam-1': { clockOffsetMs: SKEW_MS },
+  'iam-2': { clockOffsetMs: -SKEW_MS },
+};
+givenCluster({ edges: 2, overrides: { leaseMs: 10_000 }, overridesOf }, async (given) => {
+  ({ host, dsec } = given);
   box = await dsec.runContainer({ image: 'small' });
-});
-afterAll(async () => {
-  await dsec?.close();
-  await host?.close();
 });
 
 /** Creates, uses and stops sandboxes while `during` goes on; every one of them must succeed. */

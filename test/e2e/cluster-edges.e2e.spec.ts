@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { Beat } from '#bus/edge/schema.ts';
 import type { EdgeName } from '#bus/ids.ts';
 import { beatSubject, edgeCommandSubject } from '#bus/subjects.ts';
@@ -11,9 +11,10 @@ import { shardsOf } from '#runtime/config.ts';
 import { cordonNode, drainNode, listNodes, uncordonNode } from '#runtime/nodes/nodes.ts';
 import { projectRoot } from '#runtime/project-root.ts';
 import type { FromRole, ToRole } from '#runtime/roles/supervision.ts';
-import { connect, type DsecClient, type Sandbox } from '#sdk/mod.ts';
+import type { DsecClient, Sandbox } from '#sdk/mod.ts';
 import { statesOf } from '#test/helpers/chaos/audit.ts';
-import { startTestCluster, type TestCluster } from '#test/helpers/cluster.ts';
+import type { TestCluster } from '#test/helpers/cluster.ts';
+import { givenCluster } from '#test/helpers/given.ts';
 import { createOn, edgeOf, operate as operateOn } from '#test/helpers/nodes.ts';
 
 const LEASE_MS = 5_000;
@@ -23,13 +24,8 @@ const TWO = 'edge-2' as EdgeName;
 
 let host: TestCluster;
 let dsec: DsecClient;
-beforeAll(async () => {
-  host = await startTestCluster({ edges: 2, overrides: { leaseMs: LEASE_MS } });
-  dsec = await connect({ contextFile: host.cluster.contextFile });
-});
-afterAll(async () => {
-  await dsec?.close();
-  await host?.close();
+givenCluster({ edges: 2, overrides: { leaseMs: LEASE_MS } }, (given) => {
+  ({ host, dsec } = given);
 });
 
 const signal = (name: string, what: NodeJS.Signals): void => void process.kill(host.cluster.member(name).pid() as number, what);

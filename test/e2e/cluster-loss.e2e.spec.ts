@@ -1,13 +1,14 @@
 /** An Edge that is gone: its loss is declared once, callers learn it at once, what it had not admitted goes elsewhere, and it comes back fenced. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import type { EdgeName } from '#bus/ids.ts';
 import { edgeAddress } from '#bus/subjects.ts';
 import { connectJetStream } from '#adapters/jetstream/mod.ts';
-import { connect, type DsecClient, type Sandbox } from '#sdk/mod.ts';
+import type { DsecClient, Sandbox } from '#sdk/mod.ts';
 import { asOperator } from '#test/helpers/chaos/operator.ts';
-import { startTestCluster, type TestCluster } from '#test/helpers/cluster.ts';
+import type { TestCluster } from '#test/helpers/cluster.ts';
+import { givenCluster } from '#test/helpers/given.ts';
 import { createOn, edgeOf } from '#test/helpers/nodes.ts';
 import { refusal } from '#test/helpers/refusal.ts';
 
@@ -32,13 +33,8 @@ const lossesOf = (edge: EdgeName): Promise<unknown[]> =>
   });
 const isFrozen = (edge: EdgeName): boolean => logOf(edge).includes('lease.fenced');
 
-beforeAll(async () => {
-  host = await startTestCluster({ edges: 2, overrides: { leaseMs: LEASE_MS } });
-  dsec = await connect({ contextFile: host.cluster.contextFile });
-});
-afterAll(async () => {
-  await dsec?.close();
-  await host?.close();
+givenCluster({ edges: 2, overrides: { leaseMs: LEASE_MS } }, (given) => {
+  ({ host, dsec } = given);
 });
 
 describe('an Edge whose cable is pulled', () => {

@@ -1,17 +1,11 @@
 /** A whole cluster: three nats-servers, two of each role, Edges on hosts of their own; used as a client uses it. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { connect, type DsecClient } from '#sdk/mod.ts';
-import { startTestCluster, type TestCluster } from '#test/helpers/cluster.ts';
+import { expect, test } from 'vitest';
+import type { DsecClient } from '#sdk/mod.ts';
+import { givenCluster } from '#test/helpers/given.ts';
 
-let host: TestCluster;
 let dsec: DsecClient;
-beforeAll(async () => {
-  host = await startTestCluster({ edges: 2 });
-  dsec = await connect({ contextFile: host.cluster.contextFile });
-});
-afterAll(async () => {
-  await dsec?.close();
-  await host?.close();
+givenCluster({ edges: 2 }, (given) => {
+  ({ dsec } = given);
 });
 
 test('a group is spread over the Edges, and every sandbox takes commands', async () => {

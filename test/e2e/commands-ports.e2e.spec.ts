@@ -2,11 +2,12 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { buildLayer } from '#runtime/images/mod.ts';
-import { type Command, connect, type DsecClient, type Sandbox } from '#sdk/mod.ts';
+import type { Command, DsecClient, Sandbox } from '#sdk/mod.ts';
 import { copyProgram } from '#test/helpers/dynamic-programs.ts';
-import { makeBusyboxRoot, startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
+import { givenPlatform } from '#test/helpers/given.ts';
+import { makeBusyboxRoot, type TestPlatform } from '#test/helpers/platform.ts';
 
 let host: TestPlatform;
 let dsec: DsecClient;
@@ -47,19 +48,14 @@ const startServer = async (sandbox: Sandbox): Promise<Command> => {
   return server;
 };
 
-beforeAll(async () => {
-  host = await startTestPlatform();
+givenPlatform({}, async (given) => {
+  ({ host, dsec } = given);
   const root = join(host.dir, 'with-node');
   makeBusyboxRoot(root);
   copyProgram(root, process.execPath, '/bin/node');
   await buildLayer(host.store, { name: 'with-node', kind: 'base', source: { type: 'directory', path: root } });
-  dsec = await connect({ contextFile: host.platform.contextFile });
   box = await dsec.runContainer({ image: 'with-node', memoryLimitMb: 1024, pidsLimit: 200 });
   await startServer(box);
-});
-afterAll(async () => {
-  await dsec?.close();
-  await host?.close();
 });
 
 const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');

@@ -1,11 +1,12 @@
 /** Shell sessions: what a script leaves is there for the next, in bash, dash and busybox; one that hangs takes nothing else with it. */
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { buildLayer } from '#runtime/images/mod.ts';
-import { connect, type DsecClient, DsecError, type Sandbox } from '#sdk/mod.ts';
+import { type DsecClient, DsecError, type Sandbox } from '#sdk/mod.ts';
 import { copyProgram } from '#test/helpers/dynamic-programs.ts';
-import { makeBusyboxRoot, startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
+import { givenPlatform } from '#test/helpers/given.ts';
+import { makeBusyboxRoot, type TestPlatform } from '#test/helpers/platform.ts';
 
 let host: TestPlatform;
 let dsec: DsecClient;
@@ -18,17 +19,12 @@ const buildShellLayer = async (name: string, program: string, as: string): Promi
   await buildLayer(host.store, { name, kind: 'base', source: { type: 'directory', path: root } });
 };
 
-beforeAll(async () => {
-  host = await startTestPlatform();
+givenPlatform({}, async (given) => {
+  ({ host, dsec } = given);
   await buildShellLayer('with-bash', '/bin/bash', '/bin/bash');
   await buildShellLayer('with-dash', '/bin/dash', '/bin/dash');
-  dsec = await connect({ contextFile: host.platform.contextFile });
   for (const image of ['small', 'with-bash', 'with-dash']) boxes.set(image, await dsec.runContainer({ image }));
   await boxes.get('with-dash')?.runShell('ln -sf dash /bin/sh');
-});
-afterAll(async () => {
-  await dsec?.close();
-  await host?.close();
 });
 
 const box = (image: string): Sandbox => boxes.get(image) ?? expect.unreachable(`no sandbox of ${image}`);

@@ -3,10 +3,11 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { pathsOf } from '#runtime/config.ts';
 import { type Command, connect, type DsecClient, type ExecEnd, type Sandbox } from '#sdk/mod.ts';
-import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
+import { givenPlatform } from '#test/helpers/given.ts';
+import type { TestPlatform } from '#test/helpers/platform.ts';
 
 /** Longer than an Edge is away. */
 const RETENTION_MS = 4_000;
@@ -16,14 +17,9 @@ let host: TestPlatform;
 let dsec: DsecClient;
 let box: Sandbox;
 
-beforeAll(async () => {
-  host = await startTestPlatform({ overrides: { outputRetentionMs: RETENTION_MS } });
-  dsec = await connect({ contextFile: host.platform.contextFile });
+givenPlatform({ overrides: { outputRetentionMs: RETENTION_MS } }, async (given) => {
+  ({ host, dsec } = given);
   box = await dsec.runContainer({ image: 'small' });
-});
-afterAll(async () => {
-  await dsec?.close();
-  await host?.close();
 });
 
 const killEdge = (): void => void process.kill(host.platform.pids().edge ?? 0, 'SIGKILL');

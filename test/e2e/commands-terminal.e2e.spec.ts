@@ -1,27 +1,23 @@
 /** Terminals of a sandbox: through the SDK, and as a person uses them with `dsec exec -it` in a real terminal. */
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { projectRoot } from '#runtime/project-root.ts';
-import { connect, type DsecClient, type Sandbox } from '#sdk/mod.ts';
+import type { DsecClient, Sandbox } from '#sdk/mod.ts';
 import { Person } from '#test/helpers/person.ts';
-import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
+import { givenPlatform } from '#test/helpers/given.ts';
+import type { TestPlatform } from '#test/helpers/platform.ts';
 
 let host: TestPlatform;
 let dsec: DsecClient;
 let box: Sandbox;
 const people: Person[] = [];
 
-beforeAll(async () => {
-  host = await startTestPlatform();
-  dsec = await connect({ contextFile: host.platform.contextFile });
+givenPlatform({}, async (given) => {
+  ({ host, dsec } = given);
   box = await dsec.runContainer({ image: 'small' });
 });
 afterEach(() => {
   for (const person of people.splice(0)) person.leave();
-});
-afterAll(async () => {
-  await dsec?.close();
-  await host?.close();
 });
 
 /** Of busybox's shell, which asks where the cursor is. */

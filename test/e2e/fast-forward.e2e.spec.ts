@@ -1,23 +1,19 @@
 /** Sandboxes that are lost with their node's files: a new one answers what was recorded, runs the rest, and says which is which. */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { connect, type DsecClient, type Sandbox } from '#sdk/mod.ts';
+import { describe, expect, test } from 'vitest';
+import type { DsecClient, Sandbox } from '#sdk/mod.ts';
 import { inside } from '#test/helpers/files.ts';
-import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
+import { givenPlatform } from '#test/helpers/given.ts';
+import type { TestPlatform } from '#test/helpers/platform.ts';
 import { scriptedRollout } from '#test/helpers/rollouts.ts';
 import { refusal } from '#test/helpers/refusal.ts';
 
 let host: TestPlatform;
 let dsec: DsecClient;
 
-beforeAll(async () => {
-  host = await startTestPlatform();
-  dsec = await connect({ contextFile: host.platform.contextFile });
-});
-afterAll(async () => {
-  await dsec?.close();
-  await host?.close();
+givenPlatform({}, (given) => {
+  ({ host, dsec } = given);
 });
 
 const recorded = (options: object = {}): Promise<Sandbox> => dsec.runContainer({ image: 'small', recordCommands: true, memoryLimitMb: 32, ...options });

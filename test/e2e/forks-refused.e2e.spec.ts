@@ -1,9 +1,10 @@
 /** Forks that cannot be, or of which a part cannot: typed for the whole call or for each item, and nothing half-done. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { connect, type DsecClient, type Sandbox } from '#sdk/mod.ts';
 import { inside } from '#test/helpers/files.ts';
-import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
+import { givenPlatform } from '#test/helpers/given.ts';
+import type { TestPlatform } from '#test/helpers/platform.ts';
 import { refusal } from '#test/helpers/refusal.ts';
 
 const SMALL = { image: 'small', memoryLimitMb: 16 } as const;
@@ -14,16 +15,13 @@ let dsec: DsecClient;
 let origin: Sandbox;
 const open: DsecClient[] = [];
 
-beforeAll(async () => {
-  host = await startTestPlatform({ restartMaxMs: 100 });
-  dsec = await connect({ contextFile: host.platform.contextFile });
+givenPlatform({ restartMaxMs: 100 }, async (given) => {
+  ({ host, dsec } = given);
   origin = await dsec.runContainer({ ...SMALL, labels: { tree: 'one' } });
   await inside(origin, 'echo start > /w/state');
 });
 afterAll(async () => {
   for (const client of open) await client.close();
-  await dsec?.close();
-  await host?.close();
 });
 
 /** The bus of one machine is told of new projects and credentials a moment later. */

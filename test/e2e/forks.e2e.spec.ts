@@ -1,26 +1,22 @@
 /** Forks: sandboxes that begin where a live one is, once per key, and what they share goes with the last of them. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { systemClock } from '#actors/ports/clock.ts';
 import { createLog } from '#runtime/log/log.ts';
 import { sweepForks } from '#runtime/snapshots/fork-sweep.ts';
-import { connect, type DsecClient, type Sandbox } from '#sdk/mod.ts';
+import type { DsecClient, Sandbox } from '#sdk/mod.ts';
 import { inside } from '#test/helpers/files.ts';
 import { refusal } from '#test/helpers/refusal.ts';
-import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
+import { givenPlatform } from '#test/helpers/given.ts';
+import type { TestPlatform } from '#test/helpers/platform.ts';
 
 let host: TestPlatform;
 let dsec: DsecClient;
 let origin: Sandbox;
 
-beforeAll(async () => {
-  host = await startTestPlatform();
-  dsec = await connect({ contextFile: host.platform.contextFile });
+givenPlatform({}, async (given) => {
+  ({ host, dsec } = given);
   origin = await dsec.runContainer({ image: 'small', memoryLimitMb: 64, labels: { job: 'tree' }, env: { WHO: 'origin' }, hostname: 'origin' });
   await inside(origin, 'echo start > /w/state; dd if=/dev/urandom of=/w/large bs=1M count=8 2>/dev/null; rm -r /var');
-});
-afterAll(async () => {
-  await dsec?.close();
-  await host?.close();
 });
 
 const volatileLayers = async (): Promise<number> => (await host.store.list()).filter((layer) => layer.volatile).length;

@@ -1,13 +1,14 @@
 /** Malformed messages on every subject of the bus, by the thousand, while a platform serves: it answers, and harms nobody. */
 import { connect as connectNats, nkeyAuthenticator, type NatsConnection } from '@nats-io/transport-node';
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { API, ApiAnswer } from '#bus/api/schema.ts';
 import { ERRORS } from '#bus/errors.ts';
 import { packOp, unpackOp } from '#bus/op/codec.ts';
 import { OPS } from '#bus/op/schema.ts';
-import { connect, type DsecClient, type Sandbox } from '#sdk/mod.ts';
-import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
+import type { DsecClient, Sandbox } from '#sdk/mod.ts';
+import { givenPlatform } from '#test/helpers/given.ts';
+import type { TestPlatform } from '#test/helpers/platform.ts';
 
 const MESSAGES = 40_000;
 const IN_FLIGHT = 64;
@@ -16,17 +17,14 @@ let dsec: DsecClient;
 let box: Sandbox;
 let operator: NatsConnection;
 
-beforeAll(async () => {
-  host = await startTestPlatform({ logLevel: 'error' });
-  dsec = await connect({ contextFile: host.platform.contextFile });
+givenPlatform({ logLevel: 'error' }, async (given) => {
+  ({ host, dsec } = given);
   box = await dsec.runContainer({ image: 'small' });
   const { servers, keys } = host.platform.bus;
   operator = await connectNats({ servers: [...servers], authenticator: nkeyAuthenticator(new TextEncoder().encode(keys.roles.operator.nkeySeed)) });
 });
 afterAll(async () => {
   await operator?.close();
-  await dsec?.close();
-  await host?.close();
 });
 
 const junkBytes = fc.uint8Array({ maxLength: 300 });

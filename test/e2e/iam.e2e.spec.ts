@@ -4,12 +4,13 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { connect as connectNats, nkeyAuthenticator } from '@nats-io/transport-node';
 import { headers } from '@nats-io/nats-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import type { AuditRecord } from '#bus/api/iam.ts';
 import { projectRoot } from '#runtime/project-root.ts';
 import { connect, type DsecClient, type Sandbox } from '#sdk/mod.ts';
 import type { IssuedCredential } from '#sdk/admin.ts';
-import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
+import { givenPlatform } from '#test/helpers/given.ts';
+import type { TestPlatform } from '#test/helpers/platform.ts';
 
 const SMALL = { image: 'small', memoryLimitMb: 8 } as const;
 const SETTLE_MS = 15_000;
@@ -18,14 +19,11 @@ let host: TestPlatform;
 let owner: DsecClient;
 const open: DsecClient[] = [];
 
-beforeAll(async () => {
-  host = await startTestPlatform({ overrides: { memoryMiB: 8_192 } });
-  owner = await connect({ contextFile: host.platform.contextFile });
+givenPlatform({ overrides: { memoryMiB: 8_192 } }, (given) => {
+  ({ host, dsec: owner } = given);
 });
 afterAll(async () => {
   for (const client of open) await client.close();
-  await owner?.close();
-  await host?.close();
 });
 
 /** The bus of one machine is told of new credentials a moment later. */

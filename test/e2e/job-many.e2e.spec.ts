@@ -1,20 +1,14 @@
 /** A job of hundreds as a whole: one call pauses, resumes and ends them all, tells how far it is, and what became of each. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { DsecClient, MembersByStatus } from '#sdk/mod.ts';
 import { refusal } from '#test/helpers/refusal.ts';
-import { type ControlPlane, startControlPlane } from '#test/helpers/control-plane.ts';
+import { givenControlPlane } from '#test/helpers/given.ts';
 
 const MEMBERS = 600;
 
-let plane: ControlPlane;
 let dsec: DsecClient;
-beforeAll(async () => {
-  plane = await startControlPlane({ control: [['apiserver', 'iam', 'watcher', 'jobs'], ['placement']], fleet: [4] });
-  dsec = await plane.connect();
-}, 60_000);
-afterAll(async () => {
-  await dsec?.close();
-  await plane?.close();
+givenControlPlane({ control: [['apiserver', 'iam', 'watcher', 'jobs'], ['placement']], fleet: [4] }, (given) => {
+  ({ dsec } = given);
 });
 
 const statuses = async (job: string): Promise<Record<string, number>> => {

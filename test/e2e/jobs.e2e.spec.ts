@@ -1,19 +1,13 @@
 /** What owners of jobs get wrong, and what races with the end of a job: typed, harmless, nothing half done. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { connect, type DsecClient } from '#sdk/mod.ts';
-import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
+import { describe, expect, test } from 'vitest';
+import type { DsecClient } from '#sdk/mod.ts';
+import { givenPlatform } from '#test/helpers/given.ts';
 import { refusal } from '#test/helpers/refusal.ts';
 
-let host: TestPlatform;
 let dsec: DsecClient;
 
-beforeAll(async () => {
-  host = await startTestPlatform();
-  dsec = await connect({ contextFile: host.platform.contextFile });
-});
-afterAll(async () => {
-  await dsec?.close();
-  await host?.close();
+givenPlatform({}, (given) => {
+  ({ dsec } = given);
 });
 
 const living = async (jobId: string): Promise<string[]> => {

@@ -4,10 +4,11 @@
  */
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { pathsOf } from '#runtime/config.ts';
-import { connect, type DsecClient, type RunOptions, type Sandbox } from '#sdk/mod.ts';
-import { putSmallLayer, startTestCluster, type TestCluster } from '#test/helpers/cluster.ts';
+import type { DsecClient, RunOptions, Sandbox } from '#sdk/mod.ts';
+import { putSmallLayer, type TestCluster } from '#test/helpers/cluster.ts';
+import { givenCluster } from '#test/helpers/given.ts';
 import { inside } from '#test/helpers/files.ts';
 import { edgeOf } from '#test/helpers/nodes.ts';
 
@@ -19,21 +20,19 @@ const PATIENCE = { timeout: 60_000, interval: 20 };
 
 let host: TestCluster;
 let dsec: DsecClient;
-beforeAll(async () => {
-  host = await startTestCluster({
+givenCluster(
+  {
     edges: 2,
     busServers: 1,
     instances: 1,
     overrides: { layerStore: { type: 'object', bucket: 'layers' } },
     overridesOf: { 'edge-1': { nodeLabels: { node: 'one' } }, 'edge-2': { nodeLabels: { node: 'two' }, layerCacheMiB: CACHE_MIB } },
-  });
-  dsec = await connect({ contextFile: host.cluster.contextFile });
-  await putSmallLayer(host);
-}, 120_000);
-afterAll(async () => {
-  await dsec?.close();
-  await host?.close();
-});
+  },
+  async (given) => {
+    ({ host, dsec } = given);
+    await putSmallLayer(host);
+  },
+);
 
 /** One line for each thing below a directory; sizes of directories are a file system's own business. */
 const MANIFEST = `find . -mindepth 1 -exec busybox stat -c '%n|%F|%a|%u:%g|%h|%N|%y' {} + | sort`;

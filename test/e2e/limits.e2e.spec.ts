@@ -1,21 +1,15 @@
 /** Limits as their users meet them: full disks, fork bombs, too much memory, and what programs inside are told. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { connect, type DsecClient, type DsecError, type Sandbox } from '#sdk/mod.ts';
-import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
+import { describe, expect, test } from 'vitest';
+import type { DsecClient, DsecError, Sandbox } from '#sdk/mod.ts';
+import { givenPlatform } from '#test/helpers/given.ts';
 import { refusal } from '#test/helpers/refusal.ts';
 
-let host: TestPlatform;
 let dsec: DsecClient;
 let neighbour: Sandbox;
 
-beforeAll(async () => {
-  host = await startTestPlatform({ overrides: { diskMiB: 4_096 } });
-  dsec = await connect({ contextFile: host.platform.contextFile });
+givenPlatform({ overrides: { diskMiB: 4_096 } }, async (given) => {
+  ({ dsec } = given);
   neighbour = await dsec.runContainer({ image: 'small', memoryLimitMb: 64, diskLimitMb: 256 });
-});
-afterAll(async () => {
-  await dsec?.close();
-  await host?.close();
 });
 
 describe('disk (a full sandbox is the sandbox’s own problem)', () => {
@@ -26,8 +20,9 @@ describe('disk (a full sandbox is the sandbox’s own problem)', () => {
     expect(await box.runShell('echo hi; echo more >&2')).toMatchObject({ exitCode: 0, stdout: 'hi\n', stderr: 'more\n' });
     const long = await box.exec(['seq', '1', '200000']);
     expect([long.stdoutTotalBytes, long.stdoutTruncated]).toEqual([1_288_895, false]);
-    for (const write of [box.files.write('/w/cfg', Buffer.alloc(100_000)), box.files.append('/w/cfg', Buffer.alloc(100_000))])
-      expect(await refusal(write)).toMatchObject({ code: 'NO_SPACE', outcome: 'not_applied' });
+    const more = Buffer.alloc(100_000);
+    for (const refused of await Promise.all([refusal(box.files.write('/w/cfg', more)), refusal(box.files.append('/w/cfg', more))]))
+      expect(refused).toMatchObject({ code: 'NO_SPACE', outcome: 'not_applied' });
     expect(await box.files.readText('/w/cfg')).toBe('OLD');
     expect((await neighbour.runShell('dd if=/dev/zero of=/w/f bs=1M count=100 2>/dev/null; wc -c < /w/f; rm /w/f')).stdout).toBe(`${100 * 2 ** 20}\n`);
     expect((await box.runShell('rm /w/fill; echo ok > /w/after; cat /w/after')).stdout).toBe('ok\n');

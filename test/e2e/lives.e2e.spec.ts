@@ -4,10 +4,11 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { projectRoot } from '#runtime/project-root.ts';
-import { connect, type DsecClient, type DsecError, type Sandbox, type SandboxChange, type SandboxState } from '#sdk/mod.ts';
-import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
+import type { DsecClient, DsecError, Sandbox, SandboxChange, SandboxState } from '#sdk/mod.ts';
+import { givenPlatform } from '#test/helpers/given.ts';
+import type { TestPlatform } from '#test/helpers/platform.ts';
 import { refusal } from '#test/helpers/refusal.ts';
 
 const PROGRAM = join(projectRoot(), 'build/dsec.mjs');
@@ -15,13 +16,8 @@ const PROGRAM = join(projectRoot(), 'build/dsec.mjs');
 let host: TestPlatform;
 let dsec: DsecClient;
 
-beforeAll(async () => {
-  host = await startTestPlatform();
-  dsec = await connect({ contextFile: host.platform.contextFile });
-});
-afterAll(async () => {
-  await dsec?.close();
-  await host?.close();
+givenPlatform({}, (given) => {
+  ({ host, dsec } = given);
 });
 
 const box = (options: Partial<Parameters<DsecClient['runContainer']>[0]> = {}): Promise<Sandbox> =>

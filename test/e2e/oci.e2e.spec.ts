@@ -2,36 +2,32 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { findSnapshot } from '#runtime/snapshots/names.ts';
 import type { ProjectName, SnapshotId } from '#bus/ids.ts';
 import { promote } from '#runtime/images/cli/oci.ts';
 import { buildLayer } from '#runtime/images/mod.ts';
 import { exportOci } from '#runtime/images/oci/export.ts';
 import { importOci } from '#runtime/images/oci/import.ts';
-import { connect, type DsecClient, type Sandbox } from '#sdk/mod.ts';
+import type { DsecClient, Sandbox } from '#sdk/mod.ts';
 import { copyProgram } from '#test/helpers/dynamic-programs.ts';
 import { inside } from '#test/helpers/files.ts';
-import { makeBusyboxRoot, startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
+import { givenPlatform } from '#test/helpers/given.ts';
+import { makeBusyboxRoot, type TestPlatform } from '#test/helpers/platform.ts';
 import { refusal } from '#test/helpers/refusal.ts';
 
 let host: TestPlatform;
 let dsec: DsecClient;
 let box: Sandbox;
 
-beforeAll(async () => {
-  host = await startTestPlatform();
-  dsec = await connect({ contextFile: host.platform.contextFile });
+givenPlatform({}, async (given) => {
+  ({ host, dsec } = given);
   const root = join(host.dir, 'oci-root');
   makeBusyboxRoot(root);
   for (const program of ['/usr/sbin/setcap', '/usr/sbin/getcap']) copyProgram(root, program);
   execFileSync('sh', ['-euc', 'mkdir -p d/sub opt; touch d/old d/sub/older opt/kept opt/gone'], { cwd: root });
   await buildLayer(host.store, { name: 'oci-base', kind: 'base', source: { type: 'directory', path: root } });
   box = await dsec.runContainer({ image: 'oci-base' });
-});
-afterAll(async () => {
-  await dsec?.close();
-  await host?.close();
 });
 
 /** Links of a directory are the overlay's own business. */

@@ -5,11 +5,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { spawn as spawnTerminal } from 'node-pty';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { projectRoot } from '#runtime/project-root.ts';
-import { connect, type DsecClient } from '#sdk/mod.ts';
+import type { DsecClient } from '#sdk/mod.ts';
 import { readOps } from '#test/helpers/ops.ts';
-import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
+import { givenPlatform } from '#test/helpers/given.ts';
+import type { TestPlatform } from '#test/helpers/platform.ts';
 
 const run = promisify(execFile);
 const PROGRAM = join(projectRoot(), 'build/dsec.mjs');
@@ -18,15 +19,12 @@ const dir = mkdtempSync(join(tmpdir(), 'dsec-top-'));
 let host: TestPlatform;
 let owner: DsecClient;
 
-beforeAll(async () => {
-  host = await startTestPlatform({ overrides: { maxSandboxes: 2 } });
-  owner = await connect({ contextFile: host.platform.contextFile });
-}, 120_000);
-afterAll(async () => {
-  await owner?.close();
-  await host?.close();
+afterAll(() => {
   rmSync(dir, { recursive: true, force: true });
-}, 60_000);
+});
+givenPlatform({ overrides: { maxSandboxes: 2 } }, (given) => {
+  ({ host, dsec: owner } = given);
+});
 
 const environment = () => ({ ...process.env, DSEC_CONTEXT: host.platform.contextFile });
 const dsec = (...words: string[]) => run('node', [PROGRAM, ...words], { env: environment() });

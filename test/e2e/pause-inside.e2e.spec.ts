@@ -6,11 +6,12 @@ import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { buildLayer } from '#runtime/images/mod.ts';
-import { type Command, connect, type DsecClient, type Sandbox } from '#sdk/mod.ts';
+import type { Command, DsecClient, Sandbox } from '#sdk/mod.ts';
 import { copyProgram } from '#test/helpers/dynamic-programs.ts';
-import { makeBusyboxRoot, startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
+import { givenPlatform } from '#test/helpers/given.ts';
+import { makeBusyboxRoot, type TestPlatform } from '#test/helpers/platform.ts';
 
 /** Longer than every timer inside: what fires twice, or is lost, shows. */
 const PAUSE_MS = 5_000;
@@ -34,17 +35,12 @@ net.createServer((c) => c.on('data', (d) => c.write(String(Number(d) + 1)))).lis
 `;
 const COUNTED = `${Array.from({ length: 40 }, (_, i) => i + 1).join('\n')}\n`;
 
-beforeAll(async () => {
-  host = await startTestPlatform({ overrides: { swapMiB: 1_024 } });
+givenPlatform({ overrides: { swapMiB: 1_024 } }, async (given) => {
+  ({ host, dsec } = given);
   const root = join(host.dir, 'with-node');
   makeBusyboxRoot(root);
   copyProgram(root, process.execPath, '/bin/node');
   await buildLayer(host.store, { name: 'with-node', kind: 'base', source: { type: 'directory', path: root } });
-  dsec = await connect({ contextFile: host.platform.contextFile });
-});
-afterAll(async () => {
-  await dsec?.close();
-  await host?.close();
 });
 
 const box = (): Promise<Sandbox> => dsec.runContainer({ image: 'with-node', memoryLimitMb: 512, pidsLimit: 200 });

@@ -2,11 +2,12 @@
  * Whole jobs at rest: more sandboxes than a page of commands holds, chosen by label, each told of, also when it is asked again and members
  * end meanwhile. Sandboxes are records only: what is tested lies between the caller and their commits. @paper §6.3
  */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { API_LIMITS } from '#bus/limits.ts';
 import type { Group, ManyResult } from '#sdk/mod.ts';
 import { connect, type DsecClient, type Sandbox } from '#sdk/mod.ts';
-import { type ControlPlane, startControlPlane } from '#test/helpers/control-plane.ts';
+import type { ControlPlane } from '#test/helpers/control-plane.ts';
+import { givenControlPlane } from '#test/helpers/given.ts';
 
 const COUNT = 1_500;
 const OTHERS = 20;
@@ -16,15 +17,10 @@ let plane: ControlPlane;
 let dsec: DsecClient;
 let group: Group;
 
-beforeAll(async () => {
-  plane = await startControlPlane({ fleet: [4] });
-  dsec = await plane.connect();
+givenControlPlane({ fleet: [4] }, async (given) => {
+  ({ host: plane, dsec } = given);
   group = (await dsec.runContainers({ image: 'small', memoryLimitMb: 32, labels: JOB }, { count: COUNT })).orThrow();
   (await dsec.runContainers({ image: 'small', memoryLimitMb: 32, labels: { job: 'other' } }, { count: OTHERS })).orThrow();
-}, 120_000);
-afterAll(async () => {
-  await dsec?.close();
-  await plane?.close();
 });
 
 const drained = async (results: AsyncIterable<ManyResult>): Promise<ManyResult[]> => {

@@ -5,11 +5,12 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { connect, type DsecClient, type DsecError, type Sandbox, type SandboxState } from '#sdk/mod.ts';
+import { describe, expect, test, vi } from 'vitest';
+import type { DsecClient, DsecError, Sandbox, SandboxState } from '#sdk/mod.ts';
 import { firstLine } from '#test/helpers/commands.ts';
 import { buildHolderLayer } from '#test/helpers/memory-holder.ts';
-import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
+import { givenPlatform } from '#test/helpers/given.ts';
+import type { TestPlatform } from '#test/helpers/platform.ts';
 import { refusal } from '#test/helpers/refusal.ts';
 
 /** More than any node has: whatever rests stays at rest. */
@@ -20,14 +21,9 @@ const PATIENCE = { timeout: 30_000, interval: 50 };
 let host: TestPlatform;
 let dsec: DsecClient;
 
-beforeAll(async () => {
-  host = await startTestPlatform({ overrides: { swapMiB: 1_024, leaseMs: LEASE_MS } });
+givenPlatform({ overrides: { swapMiB: 1_024, leaseMs: LEASE_MS } }, async (given) => {
+  ({ host, dsec } = given);
   await buildHolderLayer(host);
-  dsec = await connect({ contextFile: host.platform.contextFile });
-});
-afterAll(async () => {
-  await dsec?.close();
-  await host?.close();
 });
 
 const box = (): Promise<Sandbox> => dsec.runContainer({ image: 'small', toolkits: ['holder'], memoryLimitMb: 256 });

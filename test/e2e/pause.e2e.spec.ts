@@ -7,12 +7,13 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { connect, type DsecClient, type DsecError, type ManyResult, type Sandbox, type SandboxState } from '#sdk/mod.ts';
+import { afterAll, describe, expect, test } from 'vitest';
+import type { DsecClient, DsecError, ManyResult, Sandbox, SandboxState } from '#sdk/mod.ts';
 import { projectRoot } from '#runtime/project-root.ts';
 import { firstLine } from '#test/helpers/commands.ts';
 import { buildHolderLayer } from '#test/helpers/memory-holder.ts';
-import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
+import { givenPlatform } from '#test/helpers/given.ts';
+import type { TestPlatform } from '#test/helpers/platform.ts';
 import { refusal } from '#test/helpers/refusal.ts';
 
 const PROGRAM = join(projectRoot(), 'build/dsec.mjs');
@@ -21,16 +22,13 @@ let host: TestPlatform;
 let dsec: DsecClient;
 const swapsBefore = readFileSync('/proc/swaps', 'utf8').split('\n').length;
 
-beforeAll(async () => {
-  host = await startTestPlatform({ overrides: { swapMiB: 1_024 } });
-  await buildHolderLayer(host);
-  dsec = await connect({ contextFile: host.platform.contextFile });
-});
-
-afterAll(async () => {
-  await dsec?.close();
-  await host?.close();
+/** Runs last: hooks that come after run from the last to the first. */
+afterAll(() => {
   expect(readFileSync('/proc/swaps', 'utf8').split('\n').length).toBe(swapsBefore);
+});
+givenPlatform({ overrides: { swapMiB: 1_024 } }, async (given) => {
+  ({ host, dsec } = given);
+  await buildHolderLayer(host);
 });
 
 const box = (options: Partial<Parameters<DsecClient['runContainer']>[0]> = {}): Promise<Sandbox> =>

@@ -1,9 +1,10 @@
 /** The core of `npm run demo:preemption`: trainers killed, the job paused as a whole, the Edge killed; nothing is lost or done twice. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { TrainerChild } from '#infra/demo/training/trainer-child.ts';
-import { connect, type DsecClient } from '#sdk/mod.ts';
+import type { DsecClient } from '#sdk/mod.ts';
 import { bundled } from '#test/helpers/bundled.ts';
-import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
+import { givenPlatform } from '#test/helpers/given.ts';
+import type { TestPlatform } from '#test/helpers/platform.ts';
 import { scriptedRollout } from '#test/helpers/rollouts.ts';
 
 const EPISODES = 12;
@@ -14,14 +15,9 @@ let host: TestPlatform;
 let dsec: DsecClient;
 let program: string;
 
-beforeAll(async () => {
+givenPlatform({}, async (given) => {
   program = await bundled('test/helpers/answering-trainer.ts');
-  host = await startTestPlatform();
-  dsec = await connect({ contextFile: host.platform.contextFile });
-});
-afterAll(async () => {
-  await dsec?.close();
-  await host?.close();
+  ({ host, dsec } = given);
 });
 
 test('12 episodes survive three deaths of their trainer, one of the Edge, and a pause of the whole job', async () => {

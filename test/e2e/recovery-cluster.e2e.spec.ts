@@ -5,11 +5,12 @@
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { EdgeName } from '#bus/ids.ts';
 import { pathsOf } from '#runtime/config.ts';
-import { connect, type DsecClient, type Sandbox } from '#sdk/mod.ts';
-import { putSmallLayer, startTestCluster, type TestCluster } from '#test/helpers/cluster.ts';
+import type { DsecClient, Sandbox } from '#sdk/mod.ts';
+import { putSmallLayer, type TestCluster } from '#test/helpers/cluster.ts';
+import { givenCluster } from '#test/helpers/given.ts';
 import { inside } from '#test/helpers/files.ts';
 import { launchersBelow, processesOf } from '#test/helpers/kernel-traces.ts';
 import { edgeOf } from '#test/helpers/nodes.ts';
@@ -18,20 +19,18 @@ const PATIENCE = { timeout: 90_000, interval: 200 };
 
 let host: TestCluster;
 let dsec: DsecClient;
-beforeAll(async () => {
-  host = await startTestCluster({
+givenCluster(
+  {
     edges: 3,
     busServers: 1,
     instances: 1,
     overrides: { leaseMs: 3_000, layerStore: { type: 'object', bucket: 'layers' } },
-  });
-  dsec = await connect({ contextFile: host.cluster.contextFile });
-  await putSmallLayer(host);
-}, 120_000);
-afterAll(async () => {
-  await dsec?.close();
-  await host?.close();
-});
+  },
+  async (given) => {
+    ({ host, dsec } = given);
+    await putSmallLayer(host);
+  },
+);
 
 /** Says something, and leaves a mark of having run. */
 const step = (box: Sandbox, n: number) => box.runShell(`echo ran-${n} | tee -a /w/ran; exit ${n}`, { key: `step-${n}` });

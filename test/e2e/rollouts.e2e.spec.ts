@@ -1,7 +1,8 @@
 /** Episodes that outlive their trainer and the platform's own processes: every turn answered once, every step run once. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { connect, type DsecClient, type Trainer, type Turn } from '#sdk/mod.ts';
-import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
+import { describe, expect, test } from 'vitest';
+import type { DsecClient, Trainer, Turn } from '#sdk/mod.ts';
+import { givenPlatform } from '#test/helpers/given.ts';
+import type { TestPlatform } from '#test/helpers/platform.ts';
 import { scriptedRollout } from '#test/helpers/rollouts.ts';
 import { openRawSession } from '#test/helpers/raw-session.ts';
 import { refusal } from '#test/helpers/refusal.ts';
@@ -9,13 +10,8 @@ import { refusal } from '#test/helpers/refusal.ts';
 let host: TestPlatform;
 let dsec: DsecClient;
 
-beforeAll(async () => {
-  host = await startTestPlatform();
-  dsec = await connect({ contextFile: host.platform.contextFile });
-});
-afterAll(async () => {
-  await dsec?.close();
-  await host?.close();
+givenPlatform({}, (given) => {
+  ({ host, dsec } = given);
 });
 
 /** Answers every turn that comes, until `until` says so or the rollouts have ended. */

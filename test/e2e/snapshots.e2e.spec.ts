@@ -3,19 +3,19 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { buildLayer } from '#runtime/images/mod.ts';
-import { connect, type DsecClient, type Sandbox } from '#sdk/mod.ts';
+import type { DsecClient, Sandbox } from '#sdk/mod.ts';
 import { copyProgram } from '#test/helpers/dynamic-programs.ts';
 import { inside } from '#test/helpers/files.ts';
 import { refusal } from '#test/helpers/refusal.ts';
-import { makeBusyboxRoot, startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
+import { givenPlatform } from '#test/helpers/given.ts';
+import { makeBusyboxRoot, type TestPlatform } from '#test/helpers/platform.ts';
 import { execFileSync } from 'node:child_process';
 
 let host: TestPlatform;
 let dsec: DsecClient;
 
-beforeAll(async () => {
-  host = await startTestPlatform();
-  dsec = await connect({ contextFile: host.platform.contextFile });
+givenPlatform({}, async (given) => {
+  ({ host, dsec } = given);
   const root = join(host.dir, 'odd-root');
   makeBusyboxRoot(root);
   for (const program of ['/usr/sbin/setcap', '/usr/sbin/getcap', '/usr/bin/setfacl', '/usr/bin/getfacl'].filter(isProgram)) copyProgram(root, program);
@@ -28,10 +28,6 @@ beforeAll(async () => {
     { cwd: root },
   );
   await buildLayer(host.store, { name: 'odd', kind: 'base', source: { type: 'directory', path: root } });
-});
-afterAll(async () => {
-  await dsec?.close();
-  await host?.close();
 });
 
 function isProgram(path: string): boolean {

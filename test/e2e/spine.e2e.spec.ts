@@ -1,21 +1,17 @@
 /** The spine as its users see it: SDK against a whole platform on this machine. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { connect, type DsecClient, type Sandbox } from '#sdk/mod.ts';
-import { startTestPlatform, type TestPlatform } from '#test/helpers/platform.ts';
+import { givenPlatform } from '#test/helpers/given.ts';
+import type { TestPlatform } from '#test/helpers/platform.ts';
 import { refusal } from '#test/helpers/refusal.ts';
 
 let host: TestPlatform;
 let dsec: DsecClient;
 let box: Sandbox;
 
-beforeAll(async () => {
-  host = await startTestPlatform();
-  dsec = await connect({ contextFile: host.platform.contextFile });
+givenPlatform({}, async (given) => {
+  ({ host, dsec } = given);
   box = await dsec.runContainer({ image: 'small', labels: { suite: 'spine' } });
-});
-afterAll(async () => {
-  await dsec?.close();
-  await host?.close();
 });
 
 describe('the session of the paper', () => {

@@ -18,8 +18,10 @@ export type TestCluster = {
   close(): Promise<void>;
 };
 
+export type TestClusterOptions = Partial<Omit<ClusterOptions, 'dir' | 'log'>> & { readonly logLevel?: LogLevel };
+
 /** Short leases, so that a loss takes seconds; roles that are killed on purpose come back soon. */
-export const startTestCluster = async (options: Partial<Omit<ClusterOptions, 'dir' | 'log'>> & { readonly logLevel?: LogLevel } = {}): Promise<TestCluster> => {
+export const startTestCluster = async (options: TestClusterOptions = {}): Promise<TestCluster> => {
   const dir = mkdtempSync(join(tmpdir(), 'dsec-c-'));
   const { logLevel = 'info', overrides = {}, edges = 2, ...rest } = options;
   const root = join(dir, 'root');

@@ -75,10 +75,11 @@ export type TestPlatform = {
   close(): Promise<void>;
 };
 
-/** Starts a platform with the layer `small`; `overrides` go to the configuration. */
-export const startTestPlatform = async (
-  options: { overrides?: Partial<ConfigInput>; logLevel?: LogLevel; restartMaxMs?: number } = {},
-): Promise<TestPlatform> => {
+/** `overrides` go to the configuration; `restartMaxMs` is the longest pause before a role that died is started again. */
+export type TestPlatformOptions = { readonly overrides?: Partial<ConfigInput>; readonly logLevel?: LogLevel; readonly restartMaxMs?: number };
+
+/** Starts a platform with the layer `small`. */
+export const startTestPlatform = async (options: TestPlatformOptions = {}): Promise<TestPlatform> => {
   const dir = mkdtempSync(join(tmpdir(), 'dsec-t-'));
   const runDir = runDirNamed(basename(dir));
   const logFile = join(dir, 'roles.log');
