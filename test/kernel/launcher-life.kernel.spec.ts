@@ -1,5 +1,6 @@
 /** Birth and death of sandboxes: repeatable, in parallel, and nothing left of those that fail. */
 import { existsSync, lstatSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { setImmediate } from 'node:timers/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { LauncherStand } from './launcher-stand.ts';
@@ -43,8 +44,12 @@ test('destroying what never was leaves a tombstone too: a launch that comes late
 });
 
 test('a destroy overtakes the launch that is in flight', async () => {
+  const { pid } = stand.client.info;
+  process.kill(pid, 'SIGSTOP'); // it finds both when it goes on, the destroy behind the launch
   const launch = stand.client.launch(stand.spec(4));
   const destroy = stand.client.destroy({ id: stand.id(4) });
+  await setImmediate();
+  process.kill(pid, 'SIGCONT');
   await expect(launch).rejects.toMatchObject({ code: 'SANDBOX_ENDED' });
   await destroy;
   expect(stand.leftovers()).toEqual([]);
