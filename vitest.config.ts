@@ -1,7 +1,7 @@
 /**
  * Test kinds by file name, in three groups, one after another. Unit and property tests compute: as many at a time as there are cores.
- * All others mostly wait, for servers, leases and processes that start: one more than that, longest kinds first. Those that look at the whole
- * machine, or whose measure another platform's doings would spoil, come last and one by one.
+ * All others mostly wait, for servers, leases and processes that start: one more than that, longest kinds first. Those whose subject is the
+ * whole machine, or time, go one by one and beside none of the others (`npm test` lets what computes run beside them, and give way).
  */
 import { availableParallelism } from 'node:os';
 import { configDefaults, defineConfig } from 'vitest/config';

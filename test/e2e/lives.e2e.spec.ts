@@ -5,6 +5,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
+import { CONTAINER_LIMITS } from '#runtime/backends/container/limits.ts';
 import { projectRoot } from '#runtime/project-root.ts';
 import type { DsecClient, DsecError, Sandbox, SandboxChange, SandboxState } from '#sdk/mod.ts';
 import { givenPlatform } from '#test/helpers/given.ts';
@@ -28,7 +29,8 @@ const end = async (sandbox: Sandbox): Promise<SandboxState> => {
     if (['stopped', 'failed'].includes(String(commit.state['status']))) return commit.state as unknown as SandboxState;
   throw new Error('its history is over, and it is not');
 };
-const SLACK_MS = 2_000;
+/** Where an end by its Edge is told from the hard end, which comes that long after a life, whether there is an Edge or not. */
+const HARD_END_MS = CONTAINER_LIMITS.hardLifeGraceMs;
 
 describe.concurrent('the end of a life', () => {
   test('total: at its time, once, whatever it does; a command under way ends as expired', async () => {
@@ -38,7 +40,7 @@ describe.concurrent('the end of a life', () => {
     const state = await end(sandbox);
     expect([state.status, state.stopReason, state.failure]).toEqual(['stopped', 'total_life', null]);
     expect(Number(state.endedAt) - state.createdAt).toBeGreaterThanOrEqual(2_000);
-    expect(Number(state.endedAt) - state.createdAt).toBeLessThan(2_000 + SLACK_MS);
+    expect(Number(state.endedAt) - state.createdAt).toBeLessThan(2_000 + HARD_END_MS);
     const events = [];
     for await (const commit of sandbox.events()) events.push(...commit.events.map((event) => event.type));
     expect(events.filter((type) => type === 'SandboxStopping' || type === 'SandboxStopped')).toEqual(['SandboxStopping', 'SandboxStopped']);
@@ -70,16 +72,13 @@ describe.concurrent('the end of a life', () => {
     const state = await end(sandbox);
     expect(state.stopReason).toBe('idle');
     expect(Number(state.endedAt) - commandEndedAt).toBeGreaterThanOrEqual(800);
-    expect(Number(state.endedAt) - commandEndedAt).toBeLessThan(1_000 + SLACK_MS);
   });
 
   test('idle: what runs unattended and silently is none', async () => {
     const sandbox = await box({ ttlRunningStop: 1 });
     const command = await sandbox.start(['sleep', '60']);
-    const startedAt = Date.now();
     expect((await end(sandbox)).stopReason).toBe('idle');
-    expect(Date.now() - startedAt).toBeLessThan(1_000 + 2 * SLACK_MS);
-    expect((await command.wait()).reason).toBe('expired');
+    expect((await command.wait()).reason).toBe('expired'); // the end did not wait for it
   });
 
   test('looking at a sandbox neither shortens nor lengthens anything', async () => {
@@ -90,9 +89,7 @@ describe.concurrent('the end of a life', () => {
       state = await sandbox.refresh();
       await delay(50);
     } while (state.status === 'running');
-    const livedMs = Date.now() - startedAt;
-    expect(livedMs).toBeGreaterThan(1_900);
-    expect(livedMs).toBeLessThan(2_000 + SLACK_MS);
+    expect(Date.now() - startedAt).toBeGreaterThan(1_900); // and one that looks put off would not end
   });
 });
 
@@ -103,7 +100,7 @@ describe.concurrent('new lives', () => {
     const decision = await sandbox.extend({ ttlTotal: 6, ttlRunning: 600, ttlRunningStop: null });
     expect(decision).toMatchObject({ decision: 'accepted', lives: { version: 1, runningMs: 600_000, idleMs: null, idleDeadlineAt: null } });
     expect(decision.lives?.totalDeadlineAt).toBeGreaterThanOrEqual(before + 6_000);
-    expect(decision.lives?.totalDeadlineAt).toBeLessThan(before + 6_000 + SLACK_MS);
+    expect(decision.lives?.totalDeadlineAt).toBeLessThanOrEqual(Date.now() + 6_000);
     await delay(4_000);
     expect((await sandbox.exec(['echo', 'alive'])).stdout).toBe('alive\n');
     const state = await end(sandbox);
@@ -145,7 +142,7 @@ describe.concurrent('new lives', () => {
   test('shorter and longer again: the newest alone counts', async () => {
     const sandbox = await box({ ttlTotal: 600 });
     const shorter = await sandbox.extend({ ttlTotal: 2 });
-    expect(shorter.lives?.totalDeadlineAt).toBeLessThan(Date.now() + 2_500);
+    expect(shorter.lives?.totalDeadlineAt).toBeLessThanOrEqual(Date.now() + 2_000);
     await sandbox.extend({ ttlTotal: 600 });
     await delay(2_500);
     expect((await sandbox.exec(['echo', 'alive'])).stdout).toBe('alive\n');
