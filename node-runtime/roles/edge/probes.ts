@@ -14,6 +14,11 @@ const PROBE_LIMITS = {
 
 /** `KERN_ERR` and what is worse. */
 const ERROR_LEVEL = 3;
+/**
+ * Logged as an error for each process that dies at the limit of its own control group. That is what limits are for: whoever runs out of
+ * memory inside must not make the node look ill. When the machine itself is short, the line begins without the first two words.
+ */
+const LIMIT_REACHED = 'Memory cgroup out of memory: ';
 
 export class HostProbes {
   readonly #dir: string;
@@ -69,12 +74,13 @@ export class HostProbes {
   }
 }
 
-/** Message of a `/dev/kmsg` record (`priority,sequence,time,flags;text`) at error level or worse; null for any other. */
+/** Message of a `/dev/kmsg` record (`priority,sequence,time,flags;text`) at error level or worse that tells of the machine; null for any other. */
 export const kernelErrorOf = (record: string): string | null => {
   const match = /^(\d+),\d+,\d+,[^;]*;([^\n]*)/.exec(record);
   if (!match) return null;
   const level = Number(match[1]) & 7;
-  return level <= ERROR_LEVEL ? (match[2] ?? '').slice(0, PROBE_LIMITS.textChars) : null;
+  const text = match[2] ?? '';
+  return level <= ERROR_LEVEL && !text.startsWith(LIMIT_REACHED) ? text.slice(0, PROBE_LIMITS.textChars) : null;
 };
 
 const openKernelLog = (): number | null => {

@@ -11,6 +11,12 @@ test('lines of the kernel at error level or worse are told from others', () => {
   expect(kernelErrorOf('nonsense')).toBeNull();
 });
 
+test('who runs into its own limit is no error of the machine; a machine that is short of memory is one', () => {
+  const killed = 'Killed process 9207 (exhaust) total-vm:134124kB, anon-rss:130432kB, file-rss:580kB, shmem-rss:0kB, UID:165536 pgtables:296kB oom_score_adj:0';
+  expect(kernelErrorOf(`3,2210,40286811826,-;Memory cgroup out of memory: ${killed}`)).toBeNull();
+  expect(kernelErrorOf(`3,2211,40286811827,-;Out of memory: ${killed}`)).toContain('Out of memory: Killed process 9207');
+});
+
 test('a look at this host gives what the contract says', () => {
   const probes = new HostProbes(tmpdir());
   const seen = probes.look();
