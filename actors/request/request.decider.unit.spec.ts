@@ -5,6 +5,7 @@ import type { RequestCommand, RequestState } from '#bus/request/schema.ts';
 import { given as givenActor, historyOf } from '../kernel/testing/given.ts';
 import { REQUEST_LIMITS } from './limits.ts';
 import { requestDefinition } from './request.definition.ts';
+import { newRequestEffects } from './request.effects.ts';
 import { address, DEADLINE_MS, E1, E2, edgeNamed, full, impossible, missing, place, refuse, requestId, T0 } from './testing/samples.ts';
 
 const given = (...commands: RequestCommand[]) =>
@@ -151,6 +152,14 @@ describe('forwarding follows from the state', () => {
     const after = effectsOf(place([E1, E1, E2]), refuse(0, 0, E2), refuse(1, 0, E2, full));
     expect(before.map((e) => e.key)).toEqual(['forward:edge-2:1:0', 'forward:edge-1:0:1', 'forward:edge-2:0:2']);
     expect(after.map((e) => e.key)).toEqual(['forward:edge-2:1:0-1', 'forward:edge-2:0:2']);
+  });
+
+  test('who has just decided sends what is new alone: not the rest of a bundle that lost a part, nor what joined it', () => {
+    const stateOf = (...commands: RequestCommand[]) => given(...commands).state as RequestState;
+    const moved = stateOf(place([E1, E1, E2]), refuse(0, 0, E2));
+    const both = stateOf(place([E1, E1, E2]), refuse(0, 0, E2), refuse(1, 0, E2, full));
+    expect(newRequestEffects(stateOf(place([E1, E1, E2])), moved).map((e) => e.key)).toEqual(['forward:edge-2:1:0']);
+    expect(newRequestEffects(moved, both).map((e) => e.key)).toEqual(['forward:edge-2:1:1']);
   });
 
   test('the key’s end is a deadline', () => {

@@ -54,11 +54,40 @@ export type RequestEffect =
 export const pendingRequestEffects = (state: RequestState): readonly RequestEffect[] =>
   state.group ? effectsOfParent(state.group) : [...forwards(state), ...releases(state), ...reports(state)];
 
+/**
+ * What a later state calls for and an earlier one did not: who has just decided sends this alone. What was called for before has been sent
+ * by whoever decided that, or is sent when its command comes again.
+ */
+export const newRequestEffects = (before: RequestState, after: RequestState): readonly RequestEffect[] => {
+  const known = new Set<string>();
+  for (const effect of pendingRequestEffects(before)) {
+    known.add(effect.key);
+    if (isBundle(effect)) for (const { sandboxId } of effect.assignments) known.add(`${effect.type} ${sandboxId}`);
+  }
+  return pendingRequestEffects(after).flatMap((effect): readonly RequestEffect[] => {
+    if (known.has(effect.key)) return [];
+    return isBundle(effect)
+      ? narrowed(
+          effect,
+          effect.assignments.filter(({ sandboxId }) => !known.has(`${effect.type} ${sandboxId}`)),
+        )
+      : [effect];
+  });
+};
+
+type Bundle = Extract<RequestEffect, { type: 'ensureForwarded' | 'ensureReleased' }>;
+const isBundle = (effect: RequestEffect): effect is Bundle => effect.type === 'ensureForwarded' || effect.type === 'ensureReleased';
+const narrowed = (bundle: Bundle, assignments: readonly Assignment[]): readonly Bundle[] => {
+  if (assignments.length === 0) return [];
+  return [{ ...bundle, assignments, key: keyOf(bundle.key.slice(0, bundle.key.lastIndexOf(':')), assignments) }];
+};
+const keyOf = (name: string, assignments: readonly Assignment[]): string => `${name}:${ranges(assignments)}`;
+
 const forwards = ({ items, chunkOf, decision, deadlineAt }: RequestState): readonly RequestEffect[] => {
   const heldUntil = chunkOf?.mode === 'allOrNothing' ? addMs(deadlineAt, REQUEST_LIMITS.holdGraceMs as DurationMs) : null;
   const waiting = (item: RequestItem) => !item.error && item.progress === 'sent' && decision !== 'abandon';
   return byEdge(items, waiting).map(({ name, edge, attempt, assignments }) => ({
-    key: `forward:${name}:${ranges(assignments)}`,
+    key: keyOf(`forward:${name}`, assignments),
     type: 'ensureForwarded',
     edge,
     attempt,
@@ -73,7 +102,7 @@ const releases = ({ items, decision }: RequestState): readonly RequestEffect[] =
   if (!decision) return [];
   const concerned = (item: RequestItem) => (decision === 'start' ? item.progress === 'held' && !item.error : item.progress !== 'run');
   return byEdge(items, concerned).map(({ name, edge, assignments }) => ({
-    key: `release:${decision}:${name}:${ranges(assignments)}`,
+    key: keyOf(`release:${decision}:${name}`, assignments),
     type: 'ensureReleased',
     edge,
     decision,

@@ -6,6 +6,7 @@ import type { TimestampMs } from '#bus/units.ts';
 import { fold } from '../kernel/definition.ts';
 import { reachableStates } from '../kernel/testing/reachable.ts';
 import { requestDefinition } from './request.definition.ts';
+import { newRequestEffects, pendingRequestEffects, type RequestEffect } from './request.effects.ts';
 import { address, COMMANDS, DELAYS_MS, requestId, T0 } from './testing/samples.ts';
 
 const shapeOf = (s: RequestState): string =>
@@ -66,6 +67,29 @@ test('every assignment that no node has taken is forwarded once, and nothing els
     expect([...forwarded].sort()).toEqual(state.items.flatMap((i) => (i.progress === 'sent' && !i.error ? (i.sandboxId ?? []) : [])).sort());
     expect(requestDefinition.isOver(state)).toBe(false);
   }
+});
+
+test('what a decision newly calls for is all that was not called for before, and nothing that was', () => {
+  const works = (effects: readonly RequestEffect[]): string[] =>
+    effects.flatMap((e) => ('assignments' in e ? e.assignments.map(({ sandboxId }) => `${e.type} ${sandboxId}`) : [e.key]));
+  let [added, narrowed] = [0, 0];
+  for (const { state, at } of reached)
+    for (const command of COMMANDS) {
+      const next = state && apply(state, command, at);
+      if (!next) continue;
+      const [before, after, fresh] = [pendingRequestEffects(state), pendingRequestEffects(next), newRequestEffects(state, next)];
+      expect(works(fresh).sort()).toEqual(
+        works(after)
+          .filter((work) => !works(before).includes(work))
+          .sort(),
+      );
+      const keys = new Set(before.map(({ key }) => key));
+      expect(fresh.some(({ key }) => keys.has(key))).toBe(false); // a message of that id is in the queue already
+      added += fresh.length;
+      narrowed += fresh.filter(({ key }) => !after.some((effect) => effect.key === key)).length;
+    }
+  expect(added).toBeGreaterThan(100);
+  expect(narrowed).toBeGreaterThan(0);
 });
 
 test('an event that cannot be is a programmer’s error', () => {

@@ -15,6 +15,7 @@ import type { Process } from './process.ts';
 /** What was noted of a choice when it was made, by Edge. */
 export type Noted = ReadonlyMap<EdgeName, DecisionMark>;
 const NOTHING_NOTED: Noted = new Map();
+export type SendOptions = { readonly before?: RequestState | null; readonly noted?: Noted };
 
 export type MessagesOptions = {
   readonly process: Process;
@@ -34,11 +35,12 @@ export class SimMessages {
     this.#o = options;
   }
 
-  /** True when all that the state calls for is stored in the queue, false when one of them may not be. */
-  send(cause: CommandEnvelope, state: RequestState, done: (ok: boolean) => void, noted: Noted = NOTHING_NOTED): void {
+  /** True when all that the state calls for is stored in the queue, or, with `before`, what that one did not call for; false when one of them may not be. */
+  send(cause: CommandEnvelope, state: RequestState, done: (ok: boolean) => void, { before = null, noted = NOTHING_NOTED }: SendOptions = {}): void {
     const sent = this.#sent.get(state.id) ?? new Set<string>();
     this.#sent.set(state.id, sent);
-    const due = this.#o.parts.request.pendingEffects(state).filter(({ key }) => !sent.has(key));
+    const called = before ? this.#o.parts.newEffects(before, state) : this.#o.parts.request.pendingEffects(state);
+    const due = called.filter(({ key }) => !sent.has(key));
     let left = due.length;
     let isWhole = true;
     if (left === 0) return done(true);

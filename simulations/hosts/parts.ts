@@ -20,7 +20,7 @@ import { LeaseBook } from '#actors/project/lease-book.ts';
 import { projectDefinition } from '#actors/project/project.definition.ts';
 import { UsageFold } from '#actors/project/usage.ts';
 import { requestDefinition } from '#actors/request/request.definition.ts';
-import type { RequestEffect } from '#actors/request/request.effects.ts';
+import { newRequestEffects, type RequestEffect } from '#actors/request/request.effects.ts';
 import { sandboxDefinition } from '#actors/sandbox/sandbox.definition.ts';
 import type { SandboxEffect } from '#actors/sandbox/sandbox.effects.ts';
 import { Machine } from '../ports/machine.ts';
@@ -32,6 +32,8 @@ export type MakeHost = <S extends object, C extends { readonly type: string }, E
 export type Parts = {
   readonly sandbox: ActorDefinition<SandboxState, SandboxCommand, SandboxEvent, SandboxEffect>;
   readonly request: ActorDefinition<RequestState, RequestCommand, RequestEvent, RequestEffect>;
+  /** What a placement sends of what it has just decided. */
+  readonly newEffects: typeof newRequestEffects;
   readonly edge: ActorDefinition<EdgeState, EdgeCommand, EdgeEvent, never>;
   readonly project: ActorDefinition<ProjectState, ProjectCommand, ProjectEvent, never>;
   readonly job: ActorDefinition<JobState, JobCommand, JobEvent, JobEffect>;
@@ -51,6 +53,7 @@ export type Parts = {
 export const PRODUCTION: Parts = {
   sandbox: sandboxDefinition,
   request: requestDefinition,
+  newEffects: newRequestEffects,
   edge: edgeDefinition,
   project: projectDefinition,
   job: jobDefinition,

@@ -59,6 +59,9 @@ const NO_REFUSAL: Answer<WireError | null> = { ok: true, value: null };
 /** False for what may still change; a rejection for good is an answer. */
 const isSettled = (result: CommandResult): boolean => result.ok || result.error.retry === 'never';
 
+/** Otherwise somebody may have decided it before and died before all was sent. */
+const hasJustDecided = ({ attempt }: SimDelivery, result: CommandResult): boolean => attempt === 1 && result.ok && result.decision === 'accepted';
+
 export class SimPlacement {
   readonly #o: PlacementOptions;
   readonly #runner: ActorRunner<RequestState, RequestCommand, RequestEvent, RequestEffect>;
@@ -201,7 +204,7 @@ export class SimPlacement {
     if (!held) return true;
     const standing = new Set(held.state.items.map(({ edge }) => edge));
     const kept = new Map([...noted].filter(([edge]) => standing.has(edge)));
-    const isSent = yield* until<boolean>((sent) => this.#messages.send(envelope, held.state, sent, kept));
+    const isSent = yield* until<boolean>((sent) => this.#messages.send(envelope, held.state, sent, { noted: kept }));
     if (isSent) for (const edge of kept.keys()) noted.delete(edge);
     return isSent;
   }
@@ -246,9 +249,14 @@ export class SimPlacement {
       const choices = report.refused.map(({ index }) => this.#otherNode(state, index, work.now));
       this.#decideAndSend(work, { ...report, choices }, false, done);
     };
-    if (report.refused.length === 0) return decide(this.#runner.peek(work.address)?.state);
+    const held = report.refused.length > 0 ? undefined : this.#runner.peek(work.address)?.state;
+    if (held) return decide(held);
     // What is in memory may be older than the log: another placement may have moved the item.
-    this.#o.process.log.last(work.address, (answer) => (answer.ok ? decide(answer.value?.commit.state as RequestState | undefined) : done(false)));
+    this.#o.process.log.last(work.address, (answer) => {
+      if (!answer.ok) return done(false);
+      if (answer.value) this.#runner.adopt(answer.value);
+      decide(answer.value?.commit.state as RequestState | undefined);
+    });
   }
 
   #otherNode(state: RequestState | undefined, index: number, now: number): EdgeName | null {
@@ -270,10 +278,11 @@ export class SimPlacement {
   }
 
   #decideAndSend(work: Work, command: RequestCommand, birth: boolean, done: Done): void {
+    const before = this.#runner.peek(work.address)?.state ?? null;
     this.#submit(work, command, birth, (result) => {
       const held = isSettled(result) ? this.#runner.peek(work.address) : undefined;
       if (!held) return done(isSettled(result));
-      this.#messages.send(work.envelope, held.state, done);
+      this.#messages.send(work.envelope, held.state, done, { before: hasJustDecided(work.delivery, result) ? before : null });
     });
   }
 

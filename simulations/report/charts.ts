@@ -63,15 +63,21 @@ export const timeChart = (title: string, rows: readonly Row[]): string => {
   });
 };
 
-/** One line per policy over an axis of settings. */
+/** One line per policy over an axis of settings; ours is bold, dashed ones count nothing that they have just decided. */
 export const linesChart = (title: string, axis: string, settings: readonly string[], lines: ReadonlyMap<string, readonly number[]>): string =>
-  svg(460, {
+  svg(560, {
     title: { text: title, left: LEFT, top: 8 },
-    legend: { top: 40, left: LEFT },
-    grid: { left: LEFT, right: 60, top: 90, bottom: 60 },
+    grid: { left: LEFT, right: 190, top: 60, bottom: 60 },
     xAxis: { type: 'category', data: settings, name: axis, nameLocation: 'middle', nameGap: 32 },
-    yAxis: { type: 'log', name: 'fullest node ÷ mean', min: 1 },
-    series: [...lines].map(([name, data]) => ({ name, type: 'line', data: data.map(round) })),
+    yAxis: { type: 'value', min: 1, axisLabel: { formatter: '{value} ×' } },
+    series: [...lines].map(([name, data]) => ({
+      name,
+      type: 'line',
+      data: data.map(round),
+      lineStyle: { width: name === 'ours' ? 4 : 1.5, type: name === 'ours' || name.endsWith('+') ? 'solid' : 'dashed' },
+      endLabel: { show: true, formatter: '{a}', color: 'inherit' },
+      labelLayout: { moveOverlap: 'shiftY' },
+    })),
   });
 
 /** The library's own types leave file extensions out, so this module system does not find them; this is all that is used of it. */

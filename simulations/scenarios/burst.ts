@@ -23,6 +23,8 @@ export type BurstOptions = {
   readonly jobs: number;
   /** Requests of at most so many sandboxes each; 256 and fewer are single requests, more are groups. */
   readonly perRequest: number;
+  /** Jobs ask at any moment within so long. */
+  readonly withinMs: number;
   /** Already there, on the first half of the nodes alone: what an earlier day has left. */
   readonly before: number;
   readonly parts?: Partial<Parts>;
@@ -30,14 +32,23 @@ export type BurstOptions = {
   readonly observers?: RunOptions['observers'];
   readonly say?: (run: Run, figures: Figures) => void;
 };
-export const BURST: BurstOptions = { seed: 1, sandboxes: 32_000, nodes: 160, placements: 4, viewAgeMs: 1_000, jobs: 1, perRequest: 32_000, before: 0 };
+export const BURST: BurstOptions = {
+  seed: 1,
+  sandboxes: 32_000,
+  nodes: 160,
+  placements: 4,
+  viewAgeMs: 1_000,
+  jobs: 1,
+  perRequest: 32_000,
+  withinMs: 900,
+  before: 0,
+};
 
 export type BurstResult = RunResult & { readonly maxOverMean: number; readonly lost: number; readonly doubled: number; readonly figures: Figures };
 
 const WARM_UP_MS = 8_000;
 const SETTLE_MS = 8_000;
 const BEFORE = 'before';
-const WITHIN_MS = 900;
 const LONGEST_MS = 60_000;
 
 export const burst = (o: BurstOptions): BurstResult => {
@@ -121,6 +132,6 @@ const ask = (run: Run, figures: Figures, o: BurstOptions, project: string, rando
       asks: () => [],
       endBy: 'StopSandbox' as const,
     };
-    cluster.time.after(random.between(0, WITHIN_MS) * 1_000, 'job asks', () => tenant.create(plan));
+    cluster.time.after(random.between(0, o.withinMs) * 1_000, 'job asks', () => tenant.create(plan));
   }
 };

@@ -10,7 +10,7 @@ import type { RequestState } from '#bus/request/schema.ts';
 import type { DecisionMark, Fleet } from '#actors/placement/fleet.ts';
 import type { Clock } from '#actors/ports/clock.ts';
 import type { CommandQueue } from '#actors/ports/command-queue.ts';
-import { pendingRequestEffects, type RequestEffect } from '#actors/request/request.effects.ts';
+import { newRequestEffects, pendingRequestEffects, type RequestEffect } from '#actors/request/request.effects.ts';
 import { messageOf, type RequestMessage } from '#actors/request/request.messages.ts';
 import { PLACEMENT_LIMITS } from './limits.ts';
 
@@ -19,6 +19,7 @@ type Of<T extends RequestEffect['type']> = Extract<RequestEffect, { type: T }>;
 /** What was noted of a choice when it was made, by Edge. */
 export type Noted = ReadonlyMap<EdgeName, DecisionMark>;
 const NOTHING_NOTED: Noted = new Map();
+export type SendOptions = { readonly before?: RequestState | null; readonly noted?: Noted };
 
 export type MessagesOptions = {
   readonly queue: CommandQueue;
@@ -37,11 +38,15 @@ export class Messages {
     this.#o = options;
   }
 
-  /** Resolves when all that the state calls for is stored in the queue; rejects when one of them may not be. */
-  async send(cause: CommandEnvelope, state: RequestState, noted: Noted = NOTHING_NOTED): Promise<void> {
+  /**
+   * Resolves when all that the state calls for is stored in the queue, or, with `before`, what it calls for and that state did not;
+   * rejects when one of them may not be.
+   */
+  async send(cause: CommandEnvelope, state: RequestState, { before = null, noted = NOTHING_NOTED }: SendOptions = {}): Promise<void> {
     const sent = this.#sent.get(state.id) ?? new Set();
     this.#sent.set(state.id, sent);
-    const due = pendingRequestEffects(state).filter(({ key }) => !sent.has(key));
+    const called = before ? newRequestEffects(before, state) : pendingRequestEffects(state);
+    const due = called.filter(({ key }) => !sent.has(key));
     await Promise.all(
       due.map(async (effect) => {
         const mark = effect.type === 'ensureForwarded' ? (noted.get(effect.edge) ?? this.#noteAssigned(effect, state)) : undefined;

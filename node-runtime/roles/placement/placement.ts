@@ -211,7 +211,7 @@ export class Placement {
       const held = this.#driver.peek(address);
       const standing = new Set(held?.state.items.map(({ edge }) => edge));
       const kept = new Map([...noted].filter(([edge]) => standing.has(edge)));
-      if (held) await this.#messages.send(envelope, held.state, kept);
+      if (held) await this.#messages.send(envelope, held.state, { noted: kept });
       for (const edge of kept.keys()) noted.delete(edge);
       delivery.ack();
     } finally {
@@ -244,7 +244,8 @@ export class Placement {
 
   async #report(work: Work, report: ReportBatch): Promise<void> {
     // What is in memory may be older than the log: another placement may have moved the item, and nodes that refused are asked no more.
-    const state = report.refused.length > 0 ? await this.#load(work.address) : this.#driver.peek(work.address)?.state;
+    const held = report.refused.length > 0 ? undefined : this.#driver.peek(work.address)?.state;
+    const state = held ?? (await this.#load(work.address));
     for (const { index, attempt, error } of [...report.refused, ...report.failed]) {
       const item = state?.items[index];
       if (item?.edge && item.attempt === attempt) this.#fleet.noteFailed(item.edge, error, work.now);
@@ -274,13 +275,15 @@ export class Placement {
 
   async #load(address: ActorAddress): Promise<RequestState | undefined> {
     const stored = await this.#o.eventLog.last(address);
+    if (stored) this.#driver.adopt(stored);
     return stored ? requestDefinition.parseState(stored.commit.state, stored.commit.schema) : undefined;
   }
 
   async #decideAndSend(work: Work, command: RequestCommand, birth = false): Promise<void> {
-    await this.#submit(work, command, birth);
+    const before = this.#driver.peek(work.address)?.state ?? null;
+    const result = await this.#submit(work, command, birth);
     const held = this.#driver.peek(work.address);
-    if (held) await this.#messages.send(work.envelope, held.state);
+    if (held) await this.#messages.send(work.envelope, held.state, { before: hasJustDecided(work.delivery, result) ? before : null });
   }
 
   /** Throws what may still change; a rejection for good is an answer, and everybody can read why. */
@@ -312,6 +315,9 @@ export class Placement {
     for (const id of this.#recent.letGo((old) => this.#driver.evict(old))) this.#messages.forget(id as RequestState['id']);
   }
 }
+
+/** Otherwise somebody may have decided it before and died before all was sent. */
+const hasJustDecided = ({ attempt }: Delivery, result: CommandResult): boolean => attempt === 1 && result.ok && result.decision === 'accepted';
 
 const SPANS: Readonly<Record<RequestBusCommand['type'], string>> = {
   PlaceSandboxes: 'placement.place',

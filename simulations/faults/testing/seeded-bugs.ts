@@ -182,6 +182,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   { name: 'an owner lost without its policy', invariant: 'INV-LEASE', parts: () => ({ job: withoutPolicy }) },
   { name: 'a job that ends without its members', invariant: 'INV-ORPHAN', parts: () => ({ job: endsAlone }) },
   { name: 'a choice that is never forwarded', invariant: 'INV-LIVE', parts: () => neverForwards },
+  { name: 'an item that is moved and never sent to where it was moved', invariant: 'INV-LIVE', parts: () => ({ newEffects: () => [] }) },
   { name: 'a reservation that is never given back', invariant: 'INV-ZERO', parts: () => ({ admission: (capacity) => new Leaky(capacity) }) },
   { name: 'a state that skips its way', invariant: 'AUDITOR', parts: () => jumps },
 ];
