@@ -47,6 +47,8 @@ const NO_EFFECTS: readonly never[] = [];
 export class ActorRunner<S extends object, C extends { readonly type: string }, E extends { readonly type: string }, F extends Effect> {
   readonly #o: RunnerOptions<S, C, E, F>;
   readonly #waiting = new Map<number, Waiting>();
+  readonly #answers: { readonly waiting: Waiting; readonly result: CommandResult }[] = [];
+  #isAnswering = false;
   /** By actor id: ids are unique within one runner's kind. */
   readonly #work = new Map<string, Work<S, C>>();
   #nextToken = 1;
@@ -107,6 +109,14 @@ export class ActorRunner<S extends object, C extends { readonly type: string }, 
   #step(input: HostInput<C>): void {
     if (!this.#o.process.alive) return;
     for (const output of this.#o.host.step(input)) this.#perform(output);
+    if (!this.#isAnswering) this.#answer();
+  }
+
+  /** Whoever waits goes on when all of the step has been done, as after an `await`. */
+  #answer(): void {
+    this.#isAnswering = true;
+    for (let next = this.#answers.shift(); next; next = this.#answers.shift()) next.waiting.done(next.result);
+    this.#isAnswering = false;
   }
 
   #perform(output: HostOutput<S, F>): void {
@@ -125,7 +135,7 @@ export class ActorRunner<S extends object, C extends { readonly type: string }, 
         this.#waiting.delete(output.token);
         if (!waiting) break;
         this.#o.onReply?.(waiting.address, output.result);
-        waiting.done(output.result);
+        this.#answers.push({ waiting, result: output.result });
         break;
       }
       case 'adopted':

@@ -200,7 +200,7 @@ export class SimPlacement {
     const submitted = { ...command, ...(room ? { quota: room.quota } : {}) };
     const result = yield* until<CommandResult>((decided) => this.#submit(work, submitted, delivery.attempt === 1, decided));
     if (!(yield* this.#settleRoom(work, room, result)) || !isSettled(result)) return false;
-    const held = this.#runner.peek(address);
+    const held = result.ok ? this.#runner.peek(address) : undefined; // what it was refused beside is another command's to send
     if (!held) return true;
     const standing = new Set(held.state.items.map(({ edge }) => edge));
     const kept = new Map([...noted].filter(([edge]) => standing.has(edge)));
@@ -280,7 +280,7 @@ export class SimPlacement {
   #decideAndSend(work: Work, command: RequestCommand, birth: boolean, done: Done): void {
     const before = this.#runner.peek(work.address)?.state ?? null;
     this.#submit(work, command, birth, (result) => {
-      const held = isSettled(result) ? this.#runner.peek(work.address) : undefined;
+      const held = result.ok ? this.#runner.peek(work.address) : undefined;
       if (!held) return done(isSettled(result));
       this.#messages.send(work.envelope, held.state, done, { before: hasJustDecided(work.delivery, result) ? before : null });
     });

@@ -65,7 +65,7 @@ export const timeChart = (title: string, rows: readonly Row[]): string => {
 
 /** One line per policy over an axis of settings; ours is bold, dashed ones count nothing that they have just decided. */
 export const linesChart = (title: string, axis: string, settings: readonly string[], lines: ReadonlyMap<string, readonly number[]>): string =>
-  svg(560, {
+  svg(900, {
     title: { text: title, left: LEFT, top: 8 },
     grid: { left: LEFT, right: 190, top: 60, bottom: 60 },
     xAxis: { type: 'category', data: settings, name: axis, nameLocation: 'middle', nameGap: 32 },

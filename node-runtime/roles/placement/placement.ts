@@ -208,7 +208,7 @@ export class Placement {
       }
       const result = await this.#submit(work, { ...command, choices, ...(room ? { quota: room.quota } : {}) }, delivery.attempt === 1);
       await this.#settleRoom(work, room, result);
-      const held = this.#driver.peek(address);
+      const held = result.ok ? this.#driver.peek(address) : undefined; // what it was refused beside is another command's to send
       const standing = new Set(held?.state.items.map(({ edge }) => edge));
       const kept = new Map([...noted].filter(([edge]) => standing.has(edge)));
       if (held) await this.#messages.send(envelope, held.state, { noted: kept });
@@ -282,7 +282,7 @@ export class Placement {
   async #decideAndSend(work: Work, command: RequestCommand, birth = false): Promise<void> {
     const before = this.#driver.peek(work.address)?.state ?? null;
     const result = await this.#submit(work, command, birth);
-    const held = this.#driver.peek(work.address);
+    const held = result.ok ? this.#driver.peek(work.address) : undefined;
     if (held) await this.#messages.send(work.envelope, held.state, { before: hasJustDecided(work.delivery, result) ? before : null });
   }
 
