@@ -5,9 +5,11 @@
 import { CHECKERS } from '../checkers/all.ts';
 import { type Checker, type Invariant, type MakeChecker, Violation } from '../checkers/checker.ts';
 import { Cluster, type ClusterOptions, type Node } from '../cluster.ts';
+import type { JobState } from '#bus/job/schema.ts';
 import type { Observer } from '../hosts/observer.ts';
 import { Trace } from '../kernel/trace.ts';
 import { US_PER_MS } from '../kernel/virtual-time.ts';
+import { commitOf } from '../ports/event-store.ts';
 
 export type RunResult = {
   readonly seed: number;
@@ -54,15 +56,21 @@ export class Run {
     }
   }
 
-  /** Ends early once everybody is `done`, nothing is queued, nothing lives and every Edge that comes back is back, and it stays so for a moment. */
+  /** Ends early once everybody is `done`, nothing is queued, nothing lives, every job has ended and every Edge that comes back is back, and it stays so for a moment. */
   untilQuiet(virtualMs: number, done: () => boolean): void {
     const { nodes, ground } = this.cluster;
     let quiet = 0;
     this.until(virtualMs, QUIET_MS / 2, () => {
-      const isQuiet = done() && ground.commands.store.size === 0 && nodes.every(isAtRest);
+      const isQuiet = done() && ground.commands.store.size === 0 && nodes.every(isAtRest) && this.#openJobs() === 0;
       quiet = isQuiet ? quiet + 1 : 0;
       return quiet === 3;
     });
+  }
+
+  #openJobs(): number {
+    const { shards, ground } = this.cluster;
+    const jobs = shards.flatMap((shard) => ground.store.lastOfEach(ground.server.nowMs, { shard, kind: 'job' }));
+    return jobs.filter((entry) => (commitOf(entry)?.commit.state as JobState | undefined)?.status !== 'ended').length;
   }
 
   check(): void {
