@@ -4,7 +4,8 @@ import type { Commit, CommandEnvelope } from '#bus/envelope.ts';
 import { wireError } from '#bus/errors.ts';
 import type { EdgeName } from '#bus/ids.ts';
 import { LaunchSandboxes, ReleaseSandboxes } from '#bus/sandbox/commands.ts';
-import { edgeCommandSubject, laneOf, reportLaneSubject, sandboxAddress, SYSTEM_PROJECT, SYSTEM_SHARD } from '#bus/subjects.ts';
+import type { SandboxState } from '#bus/sandbox/state.ts';
+import { edgeAddress, edgeCommandSubject, laneOf, reportLaneSubject, sandboxAddress, SYSTEM_PROJECT, SYSTEM_SHARD } from '#bus/subjects.ts';
 import { type BatchNews, batchReport, type LaunchItem, lostOnTheWay, NO_NEWS } from '#actors/edge/launch.ts';
 import { type QueuedCommand, unpack } from '../ports/command-store.ts';
 import { HOST_LIMITS } from './limits.ts';
@@ -49,24 +50,29 @@ export class LostEdges {
   #takeBack(edge: EdgeName): void {
     this.#reading.add(edge);
     this.#process.queue.waiting(edgeCommandSubject(edge, '_'), this.#readTo.get(edge) ?? 0, HOST_LIMITS.lostQueueBatch, (answer) => {
-      this.#next(edge, answer.ok ? answer.value : []);
+      if (!answer.ok || answer.value.length === 0) return void this.#reading.delete(edge);
+      // Read after its queue: an Edge that comes back from now on fences what was read.
+      this.#process.log.last(edgeAddress(edge), (newest) => {
+        const state = newest.ok ? (newest.value?.commit.state as EdgeState | undefined) : undefined;
+        this.#next(state, edge, state?.status === 'lost' ? answer.value : []);
+      });
     });
   }
 
-  #next(edge: EdgeName, [command, ...rest]: readonly QueuedCommand[]): void {
-    if (!command) return void this.#reading.delete(edge);
-    this.#refuse(edge, command, (ok) => {
+  #next(lost: EdgeState | undefined, edge: EdgeName, [command, ...rest]: readonly QueuedCommand[]): void {
+    if (!command || !lost) return void this.#reading.delete(edge);
+    this.#refuse(lost, command, (ok) => {
       if (!ok) return void this.#reading.delete(edge);
       this.#readTo.set(edge, command.sequence);
-      this.#next(edge, rest);
+      this.#next(lost, edge, rest);
     });
   }
 
-  #refuse(edge: EdgeName, { data }: QueuedCommand, done: (ok: boolean) => void): void {
+  #refuse(lost: EdgeState, { data }: QueuedCommand, done: (ok: boolean) => void): void {
     const envelope = unpack(data);
     const batch = batchOf(envelope);
     if (!batch) return done(true);
-    this.#sort(edge, envelope, batch, batch.items, { ...NO_NEWS, refused: [], failed: [] }, (news) => {
+    this.#sort(lost, envelope, batch, batch.items, { ...NO_NEWS, refused: [], failed: [] }, (news) => {
       if (!news) return done(false);
       if (news.refused.length + news.failed.length === 0) return done(true);
       const report = batchReport(envelope, batch.requestId, news, this.#process.clock.now());
@@ -77,7 +83,7 @@ export class LostEdges {
 
   /** One that was admitted is lost with its Edge, and its create is told so. */
   #sort(
-    edge: EdgeName,
+    lost: EdgeState,
     envelope: CommandEnvelope,
     batch: Batch,
     [item, ...rest]: readonly LaunchItem[],
@@ -88,9 +94,11 @@ export class LostEdges {
     const { sandboxId, index, attempt } = item;
     this.#process.log.last(sandboxAddress(envelope.project, sandboxId), (answer) => {
       if (!answer.ok) return done(null);
-      if (!answer.value) news.refused.push({ index, attempt, error: lostOnTheWay(edge) });
-      else if (batch.isFollowed) news.failed.push({ index, attempt, error: wireError('SANDBOX_LOST', `sandbox ${sandboxId} was lost with node ${edge}`) });
-      this.#sort(edge, envelope, batch, rest, news, done);
+      const isLost = answer.value !== null && (answer.value.commit.state as unknown as SandboxState).generation <= lost.lostGeneration;
+      if (!answer.value) news.refused.push({ index, attempt, error: lostOnTheWay(lost.name) });
+      else if (isLost && batch.isFollowed)
+        news.failed.push({ index, attempt, error: wireError('SANDBOX_LOST', `sandbox ${sandboxId} was lost with node ${lost.name}`) });
+      this.#sort(lost, envelope, batch, rest, news, done);
     });
   }
 }

@@ -8,5 +8,7 @@ export const FIXED_SEEDS: readonly { readonly seed: number; readonly found?: str
   { seed: 9223, found: 'a shell of the simulation that went on before the state it had just committed was known to it: a settlement with an old fence' },
   { seed: 10126, found: 'a key used twice with another body: the refusal sent what the first use had decided and had not yet found room for' },
   { seed: 20947, found: 'a run that was taken to have ended while a job waited to hear that its last member was gone' },
+  { seed: 30382, found: 'a placement that still took a node for lost refused what had been sent there since, and the node admitted it: doubled' },
+  { seed: 30463, found: 'an owner that was told there is no job while its creation was on its way, and never asked again' },
   ...[2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30].map((seed) => ({ seed })),
 ];

@@ -33,6 +33,7 @@ export class Trainer {
   #asker!: Asker;
   #epoch = 0;
   #over = false;
+  #isAskedFor = false;
 
   constructor(cluster: Cluster, tenant: Tenant, plan: JobPlan, random: Random) {
     this.#cluster = cluster;
@@ -44,6 +45,7 @@ export class Trainer {
   }
 
   start(): void {
+    this.#isAskedFor = true;
     const { key, lifeMs, leaseMs, graceMs, onOwnerLost, groups } = this.#plan;
     const spec = JobSpec.parse({ lifeMs, leaseMs, graceMs, onOwnerLost });
     this.#ask({ type: 'CreateJob', key, bodyHash: bodyHashOf({ spec }), spec, holder: this.#holder }, (result) => {
@@ -66,11 +68,14 @@ export class Trainer {
     this.#claim();
   }
 
-  /** The job is to end, and everything in it. Asked until somebody has decided it. */
+  /** The job is to end, and everything in it. Asked until somebody has decided it: what was asked for may come to be later than this. */
   stop(): void {
     this.#over = true;
     if (!this.#process.alive) this.#begin();
-    this.#ask({ type: 'StopJob' }, () => {});
+    this.#ask({ type: 'StopJob' }, (result) => {
+      if (!result.ok && result.error.code === 'JOB_NOT_FOUND' && this.#isAskedFor)
+        this.#process.after(TENANT_LIMITS.endAgainMs, 'stop again', () => this.stop());
+    });
   }
 
   get #holder(): string {

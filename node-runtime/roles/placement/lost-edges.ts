@@ -11,7 +11,8 @@ import { type CommandEnvelope, decodeCommand, encode } from '#bus/envelope.ts';
 import { DsecError, type WireError, wireError } from '#bus/errors.ts';
 import type { EdgeName, RequestId } from '#bus/ids.ts';
 import { LaunchSandboxes, ReleaseSandboxes } from '#bus/sandbox/commands.ts';
-import { edgeCommandSubject, laneOf, reportLaneSubject, sandboxAddress } from '#bus/subjects.ts';
+import { readState } from '#bus/records.ts';
+import { edgeAddress, edgeCommandSubject, laneOf, reportLaneSubject, sandboxAddress } from '#bus/subjects.ts';
 import { type BatchNews, batchReport, lostOnTheWay, NO_NEWS } from '#actors/edge/launch.ts';
 import type { Clock } from '#actors/ports/clock.ts';
 import type { CommandQueue, WaitingCommand } from '#actors/ports/command-queue.ts';
@@ -74,24 +75,38 @@ export class LostEdges {
   async #takeBackFrom(edge: EdgeName): Promise<void> {
     for (;;) {
       const waiting = await this.#o.queue.waiting(edgeCommandSubject(edge, '_'), this.#readTo.get(edge) ?? 0, PLACEMENT_LIMITS.lostQueueBatch);
+      const lost = waiting.length > 0 ? await this.#stillLost(edge) : undefined;
+      if (!lost) return;
       for (const command of waiting) {
-        await this.#refuse(edge, command);
+        await this.#refuse(lost, command);
         this.#readTo.set(edge, command.sequence);
       }
       if (waiting.length < PLACEMENT_LIMITS.lostQueueBatch) return;
     }
   }
 
-  async #refuse(edge: EdgeName, { data, subject }: WaitingCommand): Promise<void> {
+  /**
+   * Read after its queue: an Edge that comes back from now on fences what was read, and one that has come back meanwhile takes it. What
+   * is known from before may be old, and then the same create would be refused here and admitted there.
+   */
+  async #stillLost(edge: EdgeName): Promise<EdgeState | undefined> {
+    const stored = await this.#o.eventLog.last(edgeAddress(edge));
+    const state = stored && readState('edge', stored.commit.state, stored.commit.schema);
+    return state?.status === 'lost' ? state : undefined;
+  }
+
+  async #refuse({ name: edge, lostGeneration }: EdgeState, { data, subject }: WaitingCommand): Promise<void> {
     const command = readBatch(data);
     if (!command) return this.#o.log.warn('lost.unreadable', { subject });
     const { envelope, batch } = command;
     const refused: BatchNews['refused'] = [];
     const failed: BatchNews['failed'] = [];
     for (const { sandboxId, index, attempt } of batch.items) {
+      const stored = await this.#o.eventLog.last(sandboxAddress(envelope.project, sandboxId));
       // One that was admitted is lost with its Edge, and its create is told so.
-      if (!(await this.#o.eventLog.last(sandboxAddress(envelope.project, sandboxId)))) refused.push({ index, attempt, error: lostOnTheWay(edge) });
-      else if (batch.isFollowed) failed.push({ index, attempt, error: lostWith(edge, sandboxId) });
+      const isLost = stored !== null && readState('sandbox', stored.commit.state, stored.commit.schema).generation <= lostGeneration;
+      if (!stored) refused.push({ index, attempt, error: lostOnTheWay(edge) });
+      else if (isLost && batch.isFollowed) failed.push({ index, attempt, error: lostWith(edge, sandboxId) });
     }
     if (refused.length + failed.length > 0) await this.#sendBack(edge, envelope, batch.requestId, { ...NO_NEWS, refused, failed });
   }
