@@ -21,7 +21,7 @@ export const whenFormed = async <T>(ask: () => Promise<T>): Promise<T> => {
 
 /** Leader of every stream, by stream. */
 export const leadersOf = async (nc: NatsConnection): Promise<Map<string, string>> => {
-  const jsm = await jetstreamManager(nc, { checkAPI: false });
+  const jsm = await jetstreamManager(nc, { checkAPI: false, timeout: CLUSTER_LIMITS.formingRequestMs });
   const leaders = new Map<string, string>();
   for await (const { config, cluster } of jsm.streams.list()) if (cluster?.leader) leaders.set(config.name, cluster.leader);
   return leaders;
@@ -29,7 +29,7 @@ export const leadersOf = async (nc: NatsConnection): Promise<Map<string, string>
 
 /** Gives each stream, in the order of names, the next server in turn. A stream that elects just now is left alone. */
 export const spreadLeaders = async (nc: NatsConnection, servers: readonly string[]): Promise<void> => {
-  const leaders = [...(await leadersOf(nc))].sort(([a], [b]) => (a < b ? -1 : 1));
+  const leaders = [...(await whenFormed(() => leadersOf(nc)))].sort(([a], [b]) => (a < b ? -1 : 1));
   for (const [index, [stream, leader]] of leaders.entries()) {
     const wanted = servers[index % servers.length];
     if (!wanted || wanted === leader) continue;

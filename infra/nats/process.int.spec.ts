@@ -1,7 +1,7 @@
 /** The supervised child against a real nats-server: it comes back, it never outlives its supervisor, only one has the store. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -62,7 +62,13 @@ const eventually = (type: ServerEvent['type'], count = 1): Promise<void> =>
     notify();
   });
 
-const isAlive = (pid: number): boolean => existsSync(`/proc/${pid}`) && !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
+const isAlive = (pid: number): boolean => {
+  try {
+    return !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
+  } catch {
+    return false; // gone, perhaps just now
+  }
+};
 const untilGone = async (pid: number): Promise<void> => {
   const until = performance.now() + 10_000;
   while (isAlive(pid)) {

@@ -1,7 +1,7 @@
 /** Death of the launcher: harms no live sandbox, and the next one finds, ends and launches as if nothing had happened. */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chownSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { chownSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -28,7 +28,13 @@ const kill = async (client: LauncherClient): Promise<void> => {
 };
 
 /** A zombie is its parent's business: after a launcher's death that is init. */
-const isRunning = (pid: number): boolean => existsSync(`/proc/${pid}`) && !/^State:\tZ/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+const isRunning = (pid: number): boolean => {
+  try {
+    return !/^State:\tZ/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  } catch {
+    return false; // gone, perhaps just now
+  }
+};
 
 /** Waits for something that the kernel does in its own time; the test's time-out is the limit. */
 const until = async (condition: () => boolean): Promise<void> => {
