@@ -35,6 +35,8 @@ enum {
 	/* For an upper that an overlay is just letting go of: some milliseconds after its last process. Nothing else is done meanwhile. */
 	UPPER_TRIES = 25,
 	UPPER_TRY_MS = 10,
+	/* For a process that was sent SIGKILL to be gone, on a busy machine. */
+	HALF_MADE_END_MS = 1000,
 	/* For the lock of a launcher that is dying; a living one keeps it. */
 	LOCK_WAIT_SECONDS = 2,
 	/* Names tried for one directory in the trash before giving up. */

@@ -7,6 +7,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -185,6 +187,24 @@ void sandbox_unwatch(struct sandbox *sandbox)
 
 /* Adoption ---------------------------------------------------------------------------------------------------- */
 
+/* Between clone and exec it still has the launcher's name. */
+static bool is_half_made(pid_t pid)
+{
+	char path[40], name[32], own[32];
+	snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
+	if (read_text(AT_FDCWD, path, name, sizeof name) <= 0 || read_text(AT_FDCWD, "/proc/self/comm", own, sizeof own) <= 0)
+		return false;
+	return strcmp(name, own) == 0;
+}
+
+/* The child of a launcher that died: it was to go along with it, and on a busy machine that takes a moment. True when it is gone. */
+static bool end_half_made(int pidfd)
+{
+	struct pollfd gone = {.fd = pidfd, .events = POLLIN};
+	pidfd_send_signal(pidfd, SIGKILL, NULL, 0);
+	return poll(&gone, 1, HALF_MADE_END_MS) > 0;
+}
+
 static int adopt(struct sandbox *sandbox, struct fault *fault)
 {
 	pid_t pid = cgroup_first_process(&launcher.cgroups, sandbox->id);
@@ -193,6 +213,10 @@ static int adopt(struct sandbox *sandbox, struct fault *fault)
 	int pidfd = pidfd_open(pid, 0);
 	if (pidfd < 0)
 		return errno == ESRCH ? 0 : fault_errno(fault, "watch live sandbox");
+	if (is_half_made(pid) && end_half_made(pidfd)) {
+		close_fd(&pidfd);
+		return 0;
+	}
 	if (sandbox_watch(sandbox, pid, pidfd) < 0) {
 		close_fd(&pidfd);
 		return fault_errno(fault, "watch live sandbox");
