@@ -29,7 +29,7 @@ const ALONE = [
   'infra/tools/undertaker.e2e.spec.ts',
   // what the kernel counts per user of the host: sandboxes of two platforms are the same users
   'test/kernel/security/exhaustion.kernel.spec.ts',
-  // the kernel's log: processes that run out of memory are errors in it, and a node with many errors is not healthy
+  // the kernel's log, which is the machine's: errors in it that others provoke would make its node look ill
   'test/e2e/operations.e2e.spec.ts',
 ];
 

@@ -23,17 +23,11 @@ export const spec = {
   labels: { job: 'demo' },
   hostname: 'box',
 };
+/** What an Edge has admitted, and where. */
+const admitted = { id: sandboxId, project: 'acme', edge: 'edge-1', requestId, index: 0, attempt: 0, spec, slot: 7, generation: 3 };
 export const sandboxState = {
-  id: sandboxId,
-  project: 'acme',
-  edge: 'edge-1',
+  ...admitted,
   status: 'running',
-  requestId,
-  index: 0,
-  attempt: 0,
-  spec,
-  slot: 7,
-  generation: 3,
   pid: 4_242,
   createdAt: at,
   startedAt: at + 50,
@@ -124,15 +118,7 @@ export const sandboxEvents = events(
   {
     type: 'SandboxAdmitted',
     at,
-    id: sandboxId,
-    project: 'acme',
-    edge: 'edge-1',
-    requestId,
-    index: 0,
-    attempt: 0,
-    spec,
-    slot: 7,
-    generation: 3,
+    ...admitted,
     totalDeadlineAt: later,
     forkedFrom: null,
   },

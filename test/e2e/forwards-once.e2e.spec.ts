@@ -1,6 +1,6 @@
 /** Chunks of a group and their reports go to placements by turns: whoever takes a report sends nothing that another has sent. */
 import { connect as connectNats, type NatsConnection } from '@nats-io/transport-node';
-import { afterEach, expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { decodeCommand } from '#bus/envelope.ts';
 import { edgeCommandSubject } from '#bus/subjects.ts';
 import type { EdgeName } from '#bus/ids.ts';
@@ -19,7 +19,7 @@ givenControlPlane({ control: [['apiserver', 'iam', 'watcher'], ['placement'], ['
   ({ host: plane, dsec } = given);
   nc = await connectNats(busConnectionOptions([...plane.servers], 'test'));
 });
-afterEach(() => nc.close());
+afterAll(() => nc.close());
 
 test('each node is sent its part of each chunk once, whichever placements take what is said of it', { timeout: 120_000 }, async () => {
   const launches: { readonly id: string; readonly items: readonly string[] }[] = [];
