@@ -3,7 +3,8 @@
  *
  * INV-FENCE: the generation only ever rises, and at most one process holds the newest. INV-LOST: a generation is declared
  * lost at most once, and only when nobody renewed the lease that a watcher saw for as long as it lasts. Loss of its sandboxes
- * follows from this one event (`bus-schemas/edge/loss.ts`); it is never committed for each of them. Does not decide when to look:
+ * follows from this one event (`bus-schemas/edge/loss.ts`); it is never committed for each of them. INV-RETURN: what anybody took
+ * back while a node was lost lies below its fence before it admits anything again. Does not decide when to look:
  * watchers do (`actors/watcher`), and any number of them may declare the same loss.
  * @paper §3.2 §3.3
  */
@@ -21,6 +22,8 @@ export const decideEdge = (state: EdgeState | null, command: EdgeCommand, contex
   switch (command.type) {
     case 'RegisterEdge':
       return register(state, command, context);
+    case 'FenceQueue':
+      return fenceQueue(state, command, context);
     case 'RenewLease':
       return renew(state, command, context);
     case 'DeclareLost':
@@ -47,11 +50,21 @@ const register = (
   if (state?.status === 'active' && state.instance === instance) return ignore('this process is registered already');
   const generation = (state?.generation ?? 0) + 1;
   const leaseUntil = addMs(at, leaseMs);
-  return accept({ type: 'EdgeRegistered', at, name: name.data, generation, instance, capacity, backends, leaseMs, leaseUntil, queueSequence });
+  const fencing = state?.status === 'lost' || (state?.fencing ?? false);
+  return accept({ type: 'EdgeRegistered', at, name: name.data, generation, instance, capacity, backends, leaseMs, leaseUntil, queueSequence, fencing });
 };
 
+/** Everybody who reads the node as lost has read its queue before: what is there once it is registered covers what they took back. */
+const fenceQueue = (state: EdgeState | null, { generation, instance, queueSequence }: Of<'FenceQueue'>, { address, at }: DecisionContext): EdgeDecision => {
+  if (!isHeldBy(state, generation, instance)) return fenced(state, address.id, generation);
+  return state.fencing ? accept({ type: 'QueueFenced', at, queueSequence }) : ignore('its queue is fenced');
+};
+
+const isHeldBy = (state: EdgeState | null, generation: number, instance: string): state is EdgeState =>
+  state?.status === 'active' && state.generation === generation && state.instance === instance;
+
 const renew = (state: EdgeState | null, { generation, instance, leaseMs }: Of<'RenewLease'>, { address, at }: DecisionContext): EdgeDecision => {
-  if (state?.status !== 'active' || state.generation !== generation || state.instance !== instance) return fenced(state, address.id, generation);
+  if (!isHeldBy(state, generation, instance)) return fenced(state, address.id, generation);
   const refused = refusedLease(leaseMs);
   if (refused) return refused;
   const leaseUntil = addMs(at, leaseMs);

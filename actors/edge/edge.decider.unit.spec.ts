@@ -3,7 +3,7 @@ import type { EdgeCommand } from '#bus/edge/schema.ts';
 import type { DurationMs } from '#bus/units.ts';
 import { given as givenActor, historyOf } from '../kernel/testing/given.ts';
 import { edgeDefinition } from './edge.definition.ts';
-import { address, cordon, LEASE_MS, lost, register, renew, retire, T0, uncordon } from './testing/samples.ts';
+import { address, cordon, fenceQueue, LEASE_MS, lost, register, renew, retire, T0, uncordon } from './testing/samples.ts';
 
 /** Commands at given times, all of which must be accepted. */
 const given = (...steps: [EdgeCommand, number][]) =>
@@ -124,6 +124,41 @@ describe('loss', () => {
     const back = given([register('a'), T0], [lost(1), AFTER_LEASE], [register('b'), AFTER_LEASE + 1]);
     expect(back.state).toMatchObject({ status: 'active', generation: 2, lostGeneration: 1, fencedSequence: 7, lostReason: null });
     expect(given([register('a'), T0], [register('b'), T0 + 1]).state).toMatchObject({ lostGeneration: 0, fencedSequence: 0 });
+  });
+});
+
+describe('the queue of a node that is back', () => {
+  const back: [EdgeCommand, number][] = [
+    [register('a'), T0],
+    [lost(1), AFTER_LEASE],
+    [register('b'), AFTER_LEASE + 1],
+  ];
+
+  test('is fenced once more, by its holder, once', () => {
+    expect(given(...back).state).toMatchObject({ fencing: true });
+    given(...back)
+      .when(fenceQueue(2, 'b'), AFTER_LEASE + 2)
+      .thenEvents({ type: 'QueueFenced', queueSequence: 9 });
+    expect(given(...back, [fenceQueue(2, 'b'), AFTER_LEASE + 2]).state).toMatchObject({ fencing: false, fencedSequence: 9 });
+    given(...back, [fenceQueue(2, 'b'), AFTER_LEASE + 2])
+      .when(fenceQueue(2, 'b', 11), AFTER_LEASE + 3)
+      .thenIgnored(/is fenced/);
+    given(...back)
+      .when(fenceQueue(2, 'a'), AFTER_LEASE + 2)
+      .thenRejected('EDGE_FENCED');
+  });
+
+  test('is still to be fenced after a restart in between, and never moves back', () => {
+    const again = given(...back, [register('c'), AFTER_LEASE + 2]);
+    expect(again.state).toMatchObject({ fencing: true, fencedSequence: 7 });
+    expect(given(...back, [fenceQueue(2, 'b', 3), AFTER_LEASE + 2]).state).toMatchObject({ fencing: false, fencedSequence: 7 });
+  });
+
+  test('of a node that was not lost needs nothing', () => {
+    expect(given([register('a'), T0], [register('b'), T0 + 1]).state).toMatchObject({ fencing: false });
+    given([register('a'), T0])
+      .when(fenceQueue(1, 'a'), T0 + 1)
+      .thenIgnored(/is fenced/);
   });
 });
 

@@ -5,6 +5,8 @@ export const evolveEdge = (state: EdgeState | null, event: EdgeEvent): EdgeState
   if (event.type === 'EdgeRegistered') return registered(state, event);
   if (!state) throw new Error(`edge: ${event.type} before EdgeRegistered`);
   switch (event.type) {
+    case 'QueueFenced':
+      return { ...state, fencedSequence: Math.max(state.fencedSequence, event.queueSequence), fencing: false };
     case 'LeaseRenewed':
       return { ...state, leaseMs: event.leaseMs, leaseUntil: event.leaseUntil };
     case 'EdgeLost':
@@ -20,7 +22,7 @@ export const evolveEdge = (state: EdgeState | null, event: EdgeEvent): EdgeState
 
 /** What was said of the node and of its earlier generations outlives them. */
 const registered = (state: EdgeState | null, event: Extract<EdgeEvent, { type: 'EdgeRegistered' }>): EdgeState => {
-  const { name, generation, instance, capacity, backends, leaseMs, leaseUntil, queueSequence, at } = event;
+  const { name, generation, instance, capacity, backends, leaseMs, leaseUntil, queueSequence, fencing, at } = event;
   const isBackFromLoss = state?.status === 'lost';
   return {
     name,
@@ -36,6 +38,7 @@ const registered = (state: EdgeState | null, event: Extract<EdgeEvent, { type: '
     lostGeneration: state?.lostGeneration ?? 0,
     lostAt: state?.lostAt ?? null,
     fencedSequence: isBackFromLoss ? queueSequence : (state?.fencedSequence ?? 0),
+    fencing,
     cordoned: state?.cordoned ?? null,
   };
 };

@@ -8,7 +8,7 @@ import { reachableStates } from '../kernel/testing/reachable.ts';
 import { edgeDefinition } from './edge.definition.ts';
 import { address, COMMANDS, DELAYS_MS, T0 } from './testing/samples.ts';
 
-const shapeOf = (s: EdgeState): string => JSON.stringify([s.status, Math.min(s.generation, 4), s.instance, s.cordoned]);
+const shapeOf = (s: EdgeState): string => JSON.stringify([s.status, Math.min(s.generation, 4), s.instance, s.cordoned, s.fencing, s.fencedSequence]);
 const reached = reachableStates({ definition: edgeDefinition, address, commands: COMMANDS, delaysMs: DELAYS_MS, startAt: T0, shapeOf });
 const apply = (state: EdgeState | null, command: EdgeCommand, at: number): EdgeState | null => {
   const decision = edgeDefinition.decide(state, command, { address, at: at as TimestampMs });

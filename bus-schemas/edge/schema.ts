@@ -39,11 +39,21 @@ export const DeclareLost = z.object({
   silentMs: DurationMs,
   reason: z.string(),
 });
+/**
+ * Newest sequence of COMMANDS after the registration of a node that was lost: what came while it registered may have been taken back,
+ * by a placement that still read it as lost.
+ */
+export const FenceQueue = z.object({
+  type: z.literal('FenceQueue'),
+  generation: z.number().int().positive(),
+  instance: z.string(),
+  queueSequence: z.number().int().nonnegative(),
+});
 export const RetireEdge = z.object({ type: z.literal('RetireEdge'), generation: z.number().int().positive() });
 /** An operator's: the node takes no new sandboxes until it is uncordoned, also over restarts. */
 export const CordonEdge = z.object({ type: z.literal('CordonEdge'), reason: z.string().max(256) });
 export const UncordonEdge = z.object({ type: z.literal('UncordonEdge') });
-export const EdgeCommand = z.discriminatedUnion('type', [RegisterEdge, RenewLease, DeclareLost, RetireEdge, CordonEdge, UncordonEdge]);
+export const EdgeCommand = z.discriminatedUnion('type', [RegisterEdge, FenceQueue, RenewLease, DeclareLost, RetireEdge, CordonEdge, UncordonEdge]);
 export type EdgeCommand = z.infer<typeof EdgeCommand>;
 
 export const EdgeEvent = z.discriminatedUnion('type', [
@@ -58,7 +68,10 @@ export const EdgeEvent = z.discriminatedUnion('type', [
     leaseMs: DurationMs.default(30_000 as DurationMs),
     leaseUntil: TimestampMs,
     queueSequence: z.number().int().nonnegative().default(0),
+    /** A `QueueFenced` is to follow. */
+    fencing: z.boolean().default(false),
   }),
+  z.object({ type: z.literal('QueueFenced'), at: TimestampMs, queueSequence: z.number().int().nonnegative() }),
   z.object({ type: z.literal('LeaseRenewed'), at: TimestampMs, leaseMs: DurationMs.default(30_000 as DurationMs), leaseUntil: TimestampMs }),
   z.object({ type: z.literal('EdgeLost'), at: TimestampMs, generation: z.number().int().positive(), reason: z.string() }),
   z.object({ type: z.literal('EdgeRetired'), at: TimestampMs }),
@@ -88,6 +101,8 @@ export const EdgeState = z.object({
   lostAt: TimestampMs.nullable().default(null),
   /** Creates up to this sequence of COMMANDS were sent to a generation that was lost: other nodes have them now. */
   fencedSequence: z.number().int().nonnegative().default(0),
+  /** It is back from a loss, and what was sent to it while it registered is not below `fencedSequence` yet. */
+  fencing: z.boolean().default(false),
   /** Why no new sandboxes are taken; null while they are. */
   cordoned: z.string().nullable().default(null),
 });

@@ -15,6 +15,7 @@ export const edgeState = {
   lostGeneration: 2,
   lostAt: at,
   fencedSequence: 12,
+  fencing: true,
   cordoned: 'maintenance',
 };
 
@@ -38,6 +39,7 @@ export const beats = {
 
 export const edgeCommands = byType(
   { type: 'RegisterEdge', capacity, backends: ['container'], leaseMs: 30_000, instance: 'i-1', queueSequence: 12 },
+  { type: 'FenceQueue', generation: 3, instance: 'i-1', queueSequence: 13 },
   { type: 'RenewLease', generation: 3, instance: 'i-1', leaseMs: 30_000 },
   { type: 'DeclareLost', generation: 3, leaseUntil: later, silentMs: 36_000, reason: 'silent' },
   { type: 'RetireEdge', generation: 3 },
@@ -58,7 +60,9 @@ export const edgeEvents = events(
     leaseMs: 30_000,
     leaseUntil: later,
     queueSequence: 12,
+    fencing: true,
   },
+  { type: 'QueueFenced', at, queueSequence: 13 },
   { type: 'LeaseRenewed', at, leaseMs: 30_000, leaseUntil: later },
   { type: 'EdgeLost', at, generation: 3, reason: 'silent' },
   { type: 'EdgeRetired', at },

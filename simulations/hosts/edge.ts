@@ -95,17 +95,14 @@ export class SimEdge {
   }
 
   start(): void {
-    const { process, machine } = this.#o;
-    process.queue.lastSequence((newest) => {
-      if (!newest.ok) return this.#over(newest.error);
-      this.lease.acquire(newest.value, (error) => {
-        if (error) return this.#over(error);
-        if (!machine.adoptEpoch(this.lease.generation)) return this.#over(wireError('EDGE_FENCED', 'the launcher obeys a newer epoch'));
-        machine.forgetWatchers();
-        machine.freezeAll(false);
-        this.#followSelf();
-        this.#rehydrate([...this.#o.shards], []);
-      });
+    const { machine } = this.#o;
+    this.lease.acquire((error) => {
+      if (error) return this.#over(error);
+      if (!machine.adoptEpoch(this.lease.generation)) return this.#over(wireError('EDGE_FENCED', 'the launcher obeys a newer epoch'));
+      machine.forgetWatchers();
+      machine.freezeAll(false);
+      this.#followSelf();
+      this.#rehydrate([...this.#o.shards], []);
     });
   }
 

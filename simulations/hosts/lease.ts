@@ -51,7 +51,11 @@ export class SimLease {
     return commandId.startsWith(this.#prefix);
   }
 
-  acquire(queueSequence: number, done: (error: WireError | null) => void): void {
+  acquire(done: (error: WireError | null) => void): void {
+    this.#queueSequence(done, (queueSequence) => this.#register(queueSequence, done));
+  }
+
+  #register(queueSequence: number, done: (error: WireError | null) => void): void {
     const sentAtMs = this.#process.clock.monotonicMs();
     const leaseMs = HOST_LIMITS.leaseMs as DurationMs;
     const capacity = this.#capacity;
@@ -59,9 +63,20 @@ export class SimLease {
       if (!result.ok) return done(result.error);
       this.#generation = this.state?.generation ?? 0;
       this.#renewedAtMs = sentAtMs;
-      done(null);
       this.#process.every(HOST_LIMITS.leaseMs / HOST_LIMITS.renewalsPerLease / HOST_LIMITS.leaseTicksPerRenewal, 'lease', () => this.#tick());
+      if (this.state?.fencing) this.#queueSequence(done, (newest) => this.#fenceQueue(newest, done));
+      else done(null);
     });
+  }
+
+  #fenceQueue(queueSequence: number, done: (error: WireError | null) => void): void {
+    this.#submit({ type: 'FenceQueue', generation: this.#generation, instance: this.#instance, queueSequence }, (result) =>
+      done(result.ok ? null : result.error),
+    );
+  }
+
+  #queueSequence(failed: (error: WireError) => void, then: (sequence: number) => void): void {
+    this.#process.queue.lastSequence((newest) => (newest.ok ? then(newest.value) : failed(newest.error)));
   }
 
   /** Somebody else has written about this node. */

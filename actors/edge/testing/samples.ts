@@ -24,6 +24,12 @@ export const register = (instance: string, leaseMs = LEASE_MS): EdgeCommand => (
   instance,
   queueSequence: 7,
 });
+export const fenceQueue = (generation: number, instance: string, queueSequence = 9): EdgeCommand => ({
+  type: 'FenceQueue',
+  generation,
+  instance,
+  queueSequence,
+});
 export const renew = (generation: number, instance: string, leaseMs = LEASE_MS): EdgeCommand => ({ type: 'RenewLease', generation, instance, leaseMs });
 /** The finding of a watcher that saw the lease granted at `T0 + grantedAfterMs` and nothing since. */
 export const lost = (generation: number, grantedAfterMs = 0, silentMs = LEASE_MS + 1): EdgeCommand => ({
@@ -40,7 +46,7 @@ export const retire = (generation: number): EdgeCommand => ({ type: 'RetireEdge'
 export const COMMANDS: readonly EdgeCommand[] = [
   ...['a', 'b'].map((instance) => register(instance)),
   register('a', 1 as DurationMs),
-  ...[1, 2, 3].flatMap((generation) => [renew(generation, 'a'), renew(generation, 'b'), lost(generation), retire(generation)]),
+  ...[1, 2, 3].flatMap((generation) => [fenceQueue(generation, 'a'), renew(generation, 'a'), renew(generation, 'b'), lost(generation), retire(generation)]),
   renew(1, 'a', 3_600_000 as DurationMs),
   lost(1, 0, LEASE_MS),
   cordon,

@@ -65,8 +65,7 @@ export const openIdentity = (o: IdentityOptions): Effect.Effect<Identity, unknow
         }),
       (l) => l.stop(),
     );
-    const queueSequence = yield* step(() => o.queue.lastSequence());
-    const generation = yield* step(() => lease.acquire(queueSequence));
+    const generation = yield* step(() => lease.acquire(() => o.queue.lastSequence()));
     o.log.info('edge.registered', { generation, edge: o.edge, capacity: o.capacity });
     yield* acquire(
       () => followSelf(o, lease),

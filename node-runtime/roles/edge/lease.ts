@@ -56,8 +56,12 @@ export class Lease {
     return this.#fenced;
   }
 
-  /** Registers and starts to renew. Answers with the generation that fences everything this process does. */
-  async acquire(queueSequence: number): Promise<number> {
+  /**
+   * Registers and starts to renew; what was sent to a generation that was lost is fenced before it answers. Answers with the
+   * generation that fences everything this process does. `lastSequence`: newest place in COMMANDS now.
+   */
+  async acquire(lastSequence: () => Promise<number>): Promise<number> {
+    const queueSequence = await lastSequence();
     const sentAtMs = this.#o.clock.monotonicMs();
     const { capacity } = this.#o;
     const result = await this.#submit({
@@ -75,7 +79,13 @@ export class Lease {
     this.#generation = held.state.generation;
     this.#renewedAtMs = sentAtMs;
     this.#timer = setInterval(() => this.#tick(), this.#renewMs / EDGE_LIMITS.leaseTicksPerRenewal);
+    if (held.state.fencing) await this.#fenceQueue(await lastSequence());
     return this.#generation;
+  }
+
+  async #fenceQueue(queueSequence: number): Promise<void> {
+    const result = await this.#submit({ type: 'FenceQueue', generation: this.#generation, instance: this.#instance, queueSequence });
+    if (!result.ok) throw new DsecError(result.error);
   }
 
   /** Begins the id of every command of this process. */
