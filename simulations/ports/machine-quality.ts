@@ -59,8 +59,8 @@ export const MACHINE_LIMITS = {
   /** Layers kept on a node, and named in a beat, as the Edge does. */
   layers: 4_096,
   beatLayers: 64,
-  /** Destroyed sandboxes that a launcher remembers. */
-  tombs: 65_536,
+  /** So long a launcher remembers what it destroyed. */
+  tombKeepMs: 86_400_000,
   /** After the total life, before the agent ends its sandbox without being told. */
   agentGraceMs: 60_000,
 } as const;

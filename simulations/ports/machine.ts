@@ -14,6 +14,7 @@ import type { Task } from '../kernel/heap.ts';
 import type { Random } from '../kernel/random.ts';
 import { US_PER_MS, type VirtualTime } from '../kernel/virtual-time.ts';
 import { MACHINE_LIMITS, type MachineQuality } from './machine-quality.ts';
+import { keyOf, MessageIds } from './message-ids.ts';
 
 export type Process = {
   readonly id: SandboxId;
@@ -42,7 +43,8 @@ export class Machine {
   readonly #observers: readonly MachineObserver[];
   readonly #processes = new Map<SandboxId, Process>();
   readonly #launching = new Map<SandboxId, Done<{ pid: number }>[]>();
-  readonly #tombs = new Set<SandboxId>();
+  /** Of hashes: a day's sandboxes are remembered for a day. */
+  readonly #tombs = new MessageIds(MACHINE_LIMITS.tombKeepMs);
   readonly #queue: (() => void)[] = [];
   #inFlight = 0;
   #nextPid = 100;
@@ -74,7 +76,7 @@ export class Machine {
     if (epoch !== this.epoch) return this.#refuse(done, fenced(epoch, this.epoch));
     const running = this.#processes.get(id);
     if (running) return this.#answer(done, { pid: running.pid });
-    if (this.#tombs.has(id)) return this.#refuse(done, wireError('SANDBOX_ENDED', `sandbox ${id} was destroyed on this node`));
+    if (this.#isBuried(id)) return this.#refuse(done, wireError('SANDBOX_ENDED', `sandbox ${id} was destroyed on this node`));
     const joined = this.#launching.get(id);
     if (joined) {
       joined.push(done);
@@ -216,12 +218,15 @@ export class Machine {
   }
 
   #bury(id: SandboxId): void {
-    this.#tombs.add(id);
-    if (this.#tombs.size <= MACHINE_LIMITS.tombs) return;
-    for (const oldest of this.#tombs) {
-      this.#tombs.delete(oldest);
-      break;
-    }
+    this.#tombs.remember(this.#nowMs, keyOf(id), 0);
+  }
+
+  #isBuried(id: SandboxId): boolean {
+    return this.#tombs.get(this.#nowMs, keyOf(id)) !== undefined;
+  }
+
+  get #nowMs(): number {
+    return Math.floor(this.#time.nowUs / US_PER_MS);
   }
 
   /** For tests of the checkers: what a launcher without memory would do. */

@@ -1,5 +1,5 @@
 /**
- * Memory of message ids for a window: 53 bits of hash each, in arrays of numbers, because a run at full scale has a million of them
+ * Memory of ids for a window: 53 bits of hash each, in arrays of numbers, because a run at full scale has a million of them
  * at a time. Two ids of one hash would be taken for one; among a million that happens once in twenty thousand runs. Times are below 2³² ms,
  * as virtual time is.
  */

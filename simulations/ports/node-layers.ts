@@ -19,6 +19,8 @@ export class NodeLayers {
   readonly #hasStore: boolean;
   /** Newest use last. */
   readonly #local = new Set<LayerDigest>();
+  /** What a beat tells of them, newest use first; another array whenever that changes. */
+  #ready: LayerDigest[] = [];
   readonly #fetching = new Map<LayerDigest, Waiting[]>();
   #boot = 0;
 
@@ -34,14 +36,14 @@ export class NodeLayers {
     if (!this.#hasStore) return true;
     let lacks = false;
     for (const layer of layers)
-      if (this.#local.delete(layer)) this.#local.add(layer);
+      if (this.#local.delete(layer)) this.#used(layer);
       else lacks = true;
     return !lacks;
   }
 
   /** For beats: used last comes first. */
   ready(): LayerDigest[] {
-    return [...this.#local].slice(-MACHINE_LIMITS.beatLayers).reverse();
+    return this.#ready;
   }
 
   /** Brings what is lacking. */
@@ -85,8 +87,13 @@ export class NodeLayers {
     return wireError(code, `layer ${layer}: the store broke off`);
   }
 
-  #keep(layer: LayerDigest): void {
+  #used(layer: LayerDigest): void {
     this.#local.add(layer);
+    if (this.#ready[0] !== layer) this.#ready = [layer, ...this.#ready.filter((other) => other !== layer)].slice(0, MACHINE_LIMITS.beatLayers);
+  }
+
+  #keep(layer: LayerDigest): void {
+    this.#used(layer);
     if (this.#local.size <= MACHINE_LIMITS.layers) return;
     for (const oldest of this.#local) {
       this.#local.delete(oldest);
