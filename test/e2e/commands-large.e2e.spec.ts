@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { cgroupNameOf } from '#runtime/config.ts';
 import { type DsecClient, DsecError, type ExecResult, type Sandbox } from '#sdk/mod.ts';
-import { type CommandsStand, inParallel, startCommandsStand, timed } from '#test/helpers/commands.ts';
+import { type CommandsStand, inParallel, startCommandsStand } from '#test/helpers/commands.ts';
 import type { TestPlatform } from '#test/helpers/platform.ts';
 
 let stand: CommandsStand;
@@ -108,28 +108,19 @@ describe.concurrent('those that take long, at the same time', () => {
     expect(highest).toBeLessThanOrEqual(PIDS + JOINING);
     expect(highest).toBeGreaterThan(PIDS / 2);
     expect((await bombed.refresh()).spec.limits.pids).toBe(PIDS);
-    expect((await timed(bombed.stop())).ms).toBeLessThan(10_000);
+    expect((await bombed.stop({ timeoutMs: 30_000 }))?.status).toBe('stopped');
   };
 
   /** Calls into the bombed sandbox answer, or say why not; the neighbour sees nothing of it. */
   const expectControl = async (bombed: Sandbox): Promise<void> => {
-    const control = await timed(
-      bombed.exec(['true']).then(
+    for (const call of [() => bombed.exec(['true']), () => bombed.files.readText('/etc/hostname')]) {
+      const answer = await (call() as Promise<unknown>).then(
         () => 'answered',
         (thrown: unknown) => (thrown instanceof DsecError ? thrown.code : String(thrown)),
-      ),
-    );
-    expect(['answered', 'PIDS_LIMIT']).toContain(control.value);
-    expect(control.ms).toBeLessThan(5_000);
-    const read = await timed(
-      bombed.files.readText('/etc/hostname').then(
-        () => 'answered',
-        (thrown: unknown) => (thrown instanceof DsecError ? thrown.code : String(thrown)),
-      ),
-    );
-    expect(['answered', 'PIDS_LIMIT']).toContain(read.value);
-    expect(read.ms).toBeLessThan(5_000);
-    expect((await timed(box.exec(['true']))).ms).toBeLessThan(5_000);
+      );
+      expect(['answered', 'PIDS_LIMIT']).toContain(answer);
+    }
+    expect((await box.exec(['true'])).ok).toBe(true);
   };
 
   test('C26: a fork bomb, as root and as a user: the limit holds, control and the neighbour answer, stop ends it', async () => {

@@ -60,11 +60,11 @@ describe.concurrent('what a pause keeps', () => {
 
   test('a command goes on where it was: its time-out stands meanwhile, its timer fires once, its readers get every byte', async () => {
     const sandbox = await box();
-    const command = await sandbox.start(['sh', '-c', 'echo one; sleep 1; echo two; sleep 1; echo three'], { timeoutMs: 4_000 });
+    const command = await sandbox.start(['sh', '-c', 'echo one; sleep 1; echo two; sleep 1; echo three'], { timeoutMs: 7_000 });
     await firstLine(command);
     const reading = command.result();
     await sandbox.pause();
-    await delay(5_000);
+    await delay(8_000);
     expect((await command.view()).state).toBe('running');
     expect((await sandbox.refresh()).status).toBe('paused');
     await sandbox.resume();
