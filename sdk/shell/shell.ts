@@ -125,15 +125,28 @@ export class Shell {
    */
   async #breakOff(over: Promise<void>): Promise<void> {
     let isOver = false;
-    void over.finally(() => {
+    const end = (): void => {
       isOver = true;
-    });
+    };
+    over.then(end, end); // a failure is for whoever awaits the script, not for the process as a whole
+    let failure: unknown;
     for (let tries = 0; tries < SDK_LIMITS.shellBreakTries && !isOver; tries += 1) {
-      await this.#command.signal(BREAK_SIGNAL);
-      await this.#command.killSinceInput();
+      failure = await this.#tryToBreakOff();
       await Promise.race([over, this.#clock.sleep(SDK_LIMITS.shellBreakPauseMs)]);
     }
+    if (!isOver && failure) throw failure;
     if (!isOver) await this.#command.kill();
+  }
+
+  /** Answers with why it failed: a shell that is ending with its sandbox cannot be told anything, and its end says why. */
+  async #tryToBreakOff(): Promise<unknown> {
+    try {
+      await this.#command.signal(BREAK_SIGNAL);
+      await this.#command.killSinceInput();
+      return undefined;
+    } catch (thrown) {
+      return thrown;
+    }
   }
 
   /** Reads both streams for as long as the shell lives. */

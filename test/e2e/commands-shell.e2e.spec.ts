@@ -151,12 +151,15 @@ test('the Edge is killed: between two scripts, and under one', async () => {
   expect((await shell.run('echo $COUNT')).stdout).toBe('2\n');
 });
 
-test('sandboxes that end at any moment of a script take their shells along, and say so', async () => {
+test.each([
+  ['of a script', () => ({})],
+  ['of breaking one off', (n: number) => ({ signal: AbortSignal.timeout(n % 5) })],
+])('sandboxes that end at any moment %s take their shells along, and say so', async (_, options) => {
   const answers = await Promise.all(
-    Array.from({ length: 24 }, async (_, i) => {
+    Array.from({ length: 24 }, async (__, i) => {
       await using short = await dsec.runContainer({ image: 'small' });
       const shell = await short.openShell();
-      const running = shell.run('sleep 60').catch((thrown: unknown) => thrown);
+      const running = shell.run('sleep 60', options(i)).catch((thrown: unknown) => thrown);
       await delay(i % 12); // before the script is written, on its way, and while it runs
       await short.stop();
       return running;
