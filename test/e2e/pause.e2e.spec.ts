@@ -146,7 +146,7 @@ describe.concurrent('who needs the inside resumes it', () => {
 
 describe.concurrent('want of activity', () => {
   test('pauses it, a command resumes it, and a longer want ends it', async () => {
-    const sandbox = await box({ ttlRunningPause: 1, ttlRunningStop: 4 });
+    const sandbox = await box({ ttlRunningPause: 2, ttlRunningStop: 6 });
     expect(await becomes(sandbox, 'paused')).toMatchObject({ pauseReason: 'idle' });
     expect((await sandbox.exec(['echo', 'here'])).stdout).toBe('here\n');
     expect((await sandbox.refresh()).status).toBe('running');
