@@ -320,7 +320,7 @@ describe('connecting', () => {
   test('no server, no apiserver', async () => {
     expect(await codeOf(connect({ servers: ['127.0.0.1:1'], project: PROJECT, timeoutMs: 100 }))).toBe('BUS_UNAVAILABLE');
     await platform.deafen();
-    await expect(connect({ servers: [server.url], project: PROJECT, timeoutMs: 100 })).rejects.toMatchObject({
+    await expect(connect({ servers: [server.url], project: PROJECT, timeoutMs: 2_000 })).rejects.toMatchObject({
       code: 'API_UNAVAILABLE',
       outcome: 'not_applied',
     });

@@ -171,8 +171,8 @@ export const commandQueueContract = (name: string, factory: CommandQueueFactory)
       const held: Delivery[] = [];
       await consume((delivery) => void held.push(delivery));
       await until(() => expect(held).toHaveLength(1));
-      for (let i = 0; i < 5; i += 1) {
-        await harness.elapse(0.4 * ACK_WAIT_MS);
+      for (let i = 0; i < 20; i += 1) {
+        await harness.elapse(0.1 * ACK_WAIT_MS);
         held[0]?.extend();
       }
       expect(held).toHaveLength(1);
@@ -190,7 +190,7 @@ export const commandQueueContract = (name: string, factory: CommandQueueFactory)
         else if (body === 'again') delivery.retry(100);
         else throw new Error('not today');
       });
-      await until(() => expect(seen).toHaveLength(3));
+      await until(() => expect(seen.length).toBeGreaterThanOrEqual(3));
       await harness.elapse(ACK_WAIT_MS);
       await until(() => expect(seen.toSorted()).toEqual(['again 1', 'again 2', 'bad 1', 'throws 1', 'throws 2']));
     });

@@ -17,8 +17,8 @@ import type { TestCluster } from '#test/helpers/cluster.ts';
 import { givenCluster } from '#test/helpers/given.ts';
 import { createOn, edgeOf, operate as operateOn } from '#test/helpers/nodes.ts';
 
-const LEASE_MS = 5_000;
-const PATIENCE = { timeout: 40_000, interval: 100 };
+const LEASE_MS = 10_000;
+const PATIENCE = { timeout: 60_000, interval: 100 };
 const ONE = 'edge-1' as EdgeName;
 const TWO = 'edge-2' as EdgeName;
 

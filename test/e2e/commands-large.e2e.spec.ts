@@ -90,8 +90,9 @@ describe.concurrent('those that take long, at the same time', () => {
       highest = Math.max(highest, processes(bombed.id));
     }, 20);
     const bombs = (async () => {
-      const loop = await bombed.exec(['bash', '-c', 'for i in $(seq 300); do sleep 300.26 & done; wait'], { user, timeoutMs: 20_000 });
+      const loop = await bombed.exec(['bash', '-c', 'for i in $(seq 300); do sleep 300.26 & done; wait'], { user, timeoutMs: 60_000 });
       await bombed.attach(loop.execId).kill(); // what it left fills the sandbox: the next one might not be let in
+      await expect.poll(() => processes(bombed.id), { timeout: 20_000 }).toBeLessThan(PIDS / 2);
       await bombed.exec(['sh', '-c', 'f(){ f|f& };f'], { user, timeoutMs: 5_000 });
       return loop;
     })();

@@ -216,7 +216,7 @@ describe('the cache on a node', () => {
     const here = (): number[] => digests.flatMap((digest, i) => (two.store.isLocal(digest) ? [i] : []));
     const ensure = async (i: number): Promise<void> => {
       await two.store.ensureLocal(digests[i] as LayerDigest);
-      await delay(5); // uses have to differ by a tick of the file system's clock to have an order
+      await delay(25); // uses have to differ by a tick of the file system's clock to have an order
     };
     for (const i of [0, 1, 2]) await ensure(i);
     await ensure(0);
