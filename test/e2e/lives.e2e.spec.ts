@@ -34,20 +34,20 @@ const HARD_END_MS = CONTAINER_LIMITS.hardLifeGraceMs;
 
 describe.concurrent('the end of a life', () => {
   test('total: at its time, once, whatever it does; a command under way ends as expired', async () => {
-    const sandbox = await box({ ttlTotal: 2 });
+    const sandbox = await box({ ttlTotal: 5 });
     const result = await sandbox.runShell('echo partial; sleep 60');
     expect(result).toMatchObject({ reason: 'expired', fault: 'policy', retry: 'never', exitCode: null, stdout: 'partial\n', ok: false });
     const state = await end(sandbox);
     expect([state.status, state.stopReason, state.failure]).toEqual(['stopped', 'total_life', null]);
-    expect(Number(state.endedAt) - state.createdAt).toBeGreaterThanOrEqual(2_000);
-    expect(Number(state.endedAt) - state.createdAt).toBeLessThan(2_000 + HARD_END_MS);
+    expect(Number(state.endedAt) - state.createdAt).toBeGreaterThanOrEqual(5_000);
+    expect(Number(state.endedAt) - state.createdAt).toBeLessThan(5_000 + HARD_END_MS);
     const events = [];
     for await (const commit of sandbox.events()) events.push(...commit.events.map((event) => event.type));
     expect(events.filter((type) => type === 'SandboxStopping' || type === 'SandboxStopped')).toEqual(['SandboxStopping', 'SandboxStopped']);
   });
 
   test('afterwards calls are told EXPIRED, and known commands are still answered', async () => {
-    const sandbox = await box({ ttlTotal: 2 });
+    const sandbox = await box({ ttlTotal: 5 });
     const done = await sandbox.exec(['echo', 'kept'], { key: 'before' });
     await end(sandbox);
     const error = await refusal(sandbox.exec(['true']));
@@ -66,16 +66,16 @@ describe.concurrent('the end of a life', () => {
   });
 
   test('idle: a command in the foreground is activity, however long and silent it is', async () => {
-    const sandbox = await box({ ttlRunningStop: 1 });
-    expect((await sandbox.exec(['sleep', '3'])).ok).toBe(true);
-    const commandEndedAt = Date.now();
+    const sandbox = await box({ ttlRunningStop: 3 });
+    const before = Date.now();
+    expect((await sandbox.exec(['sleep', '5'])).ok).toBe(true);
     const state = await end(sandbox);
     expect(state.stopReason).toBe('idle');
-    expect(Number(state.endedAt) - commandEndedAt).toBeGreaterThanOrEqual(800);
+    expect(Number(state.endedAt) - before).toBeGreaterThanOrEqual(8_000);
   });
 
   test('idle: what runs unattended and silently is none', async () => {
-    const sandbox = await box({ ttlRunningStop: 1 });
+    const sandbox = await box({ ttlRunningStop: 3 });
     const command = await sandbox.start(['sleep', '60']);
     expect((await end(sandbox)).stopReason).toBe('idle');
     expect((await command.wait()).reason).toBe('expired'); // the end did not wait for it
@@ -83,13 +83,12 @@ describe.concurrent('the end of a life', () => {
 
   test('looking at a sandbox neither shortens nor lengthens anything', async () => {
     const sandbox = await box({ ttlRunningStop: 2 });
-    const startedAt = Date.now();
     let state: SandboxState;
     do {
       state = await sandbox.refresh();
       await delay(50);
     } while (state.status === 'running');
-    expect(Date.now() - startedAt).toBeGreaterThan(1_900); // and one that looks put off would not end
+    expect(Number(state.endedAt) - Number(state.startedAt)).toBeGreaterThanOrEqual(2_000); // and one that looks put off would not end
   });
 });
 
@@ -181,7 +180,7 @@ describe('watch', () => {
     const there = await box({ labels });
     const other = await box({ labels: { watched: 'no' } });
     const watch = collect({ labels });
-    await expect.poll(() => watch.seen.length).toBeGreaterThan(0);
+    await expect.poll(() => watch.seen.length, { timeout: 20_000 }).toBeGreaterThan(0);
     const made = await box({ labels });
     await made.extend({ ttlTotal: 100 });
     process.kill(host.platform.pids().bus, 'SIGKILL');

@@ -74,10 +74,10 @@ describe.concurrent('what a pause keeps', () => {
 
   test('a time-out that was not over is over after as long again', async () => {
     const sandbox = await box();
-    const command = await sandbox.start(['sh', '-c', 'echo up; sleep 60'], { timeoutMs: 1_500 });
+    const command = await sandbox.start(['sh', '-c', 'echo up; sleep 60'], { timeoutMs: 6_000 });
     await firstLine(command);
     await sandbox.pause();
-    await delay(2_500);
+    await delay(7_000);
     const at = Date.now();
     await sandbox.resume();
     expect(await command.wait()).toMatchObject({ reason: 'timeout' });

@@ -94,13 +94,13 @@ describe('lives', () => {
   test('idle and total life end a sandbox by themselves; a running command keeps it from being idle', async () => {
     const [idle, busy, total] = await Promise.all([
       dsec.runContainer({ image: 'small', ttlRunningStop: 1 }),
-      dsec.runContainer({ image: 'small', ttlRunningStop: 1 }),
+      dsec.runContainer({ image: 'small', ttlRunningStop: 5 }),
       dsec.runContainer({ image: 'small', ttlTotal: 2 }),
     ]);
-    const result = await busy.runShell('sleep 3; echo done');
+    const result = await busy.runShell('sleep 7; echo done');
     expect(result.stdout).toBe('done\n');
-    expect((await idle.refresh()).stopReason).toBe('idle');
-    expect((await total.refresh()).stopReason).toBe('total_life');
+    await expect.poll(async () => (await idle.refresh()).stopReason, { timeout: 30_000 }).toBe('idle');
+    await expect.poll(async () => (await total.refresh()).stopReason, { timeout: 30_000 }).toBe('total_life');
     await busy.stop();
   });
 

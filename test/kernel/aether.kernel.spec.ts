@@ -160,7 +160,7 @@ describe('commands', () => {
   });
 
   test('that print for ever do not hold up their end, nor anybody else', async () => {
-    const exit = await edge.run(shell('yes & yes >&2 & sleep 0.05'), { outputLimitBytes: 100_000 });
+    const exit = await edge.run(shell('yes & yes >&2 & sleep 1'), { outputLimitBytes: 100_000 });
     expect(exit).toMatchObject({ pipesOpen: true, stdout: { storedBytes: 100_000 }, stderr: { storedBytes: 100_000 } });
     expect(await say('echo fine')).toBe('fine\n');
     expect(await edge.client.signal(exit.execId, 9, true)).toBe(true);
@@ -295,7 +295,7 @@ describe('the channel', () => {
 test('without a v2 tree a time-out ends what /proc shows of the tree', async () => {
   const stand = await startAether({ cgroups: 'none' });
   const edge = await Edge.connect(stand);
-  const exit = await edge.run(shell('trap "" TERM; echo partial; (exec sleep 98771) & setsid sleep 98772 & sleep 98773'), { timeoutMs: 300 });
+  const exit = await edge.run(shell('trap "" TERM; echo partial; (exec sleep 98771) & setsid sleep 98772 & sleep 98773'), { timeoutMs: 2_000 });
   expect(exit).toMatchObject({ reason: 'timeout', waitStatus: 9, pipesOpen: false });
   expect(output(stand, exit)).toBe('partial\n');
   expect(output(stand, await edge.run(shell('pgrep -f "sleep 9877[1-3]" | grep -vc $$')))).toBe('0\n');

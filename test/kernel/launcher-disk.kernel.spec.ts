@@ -100,7 +100,7 @@ describe.each([
     const box = await stand.sandbox(6, await withDisk(6, 16));
     expect((await box.run('cat /proc/self/mounts')).stdout).not.toMatch(/ext4|loop/);
     expect(readFileSync(`/proc/${stand.client.info.pid}/mounts`, 'utf8')).not.toContain(join(stand.dir, 'run/stage'));
-    expect(disks()).toEqual([join(stand.box(6), 'disk.ext4')]);
+    await vi.waitFor(() => expect(disks()).toEqual([join(stand.box(6), 'disk.ext4')]), 10_000);
     box.close();
     await stand.client.destroy({ id: box.id });
     await vi.waitFor(() => expect(disks()).toEqual([]), 10_000);

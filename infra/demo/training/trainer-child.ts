@@ -14,7 +14,7 @@ export class TrainerChild {
 
   constructor(program: string, args: readonly string[], onEvent: (event: TrainerEvent) => void) {
     this.#child = spawn(process.execPath, [program, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
-    this.#exited = once(this.#child, 'exit');
+    this.#exited = once(this.#child, 'close'); // after its last line was read, unlike 'exit'
     this.#child.stderr?.on('data', (bytes: Buffer) => {
       this.#complaint = (this.#complaint + bytes.toString()).slice(-2_000);
     });
