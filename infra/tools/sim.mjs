@@ -8,9 +8,12 @@ import { totalmem } from 'node:os';
 import { join } from 'node:path';
 import { bundle, entryPoints, ROOT } from './bundle.mjs';
 
+const HEAP_SHARE_OF_MACHINE = 0.75;
+const HEAP_GROWTH_PERCENT = 30;
+
 await bundle('sim', entryPoints().sim);
-const heapMib = Math.floor((totalmem() / 2 ** 20) * 0.75);
-const flags = ['--enable-source-maps', '--max-semi-space-size=32', `--max-old-space-size=${heapMib}`, '--heap-growing-percent=30'];
+const heapMib = Math.floor((totalmem() / 2 ** 20) * HEAP_SHARE_OF_MACHINE);
+const flags = ['--enable-source-maps', '--max-semi-space-size=32', `--max-old-space-size=${heapMib}`, `--heap-growing-percent=${HEAP_GROWTH_PERCENT}`];
 const child = spawn(process.execPath, [...flags, join(ROOT, 'build/sim.mjs'), ...process.argv.slice(2)], { stdio: 'inherit' });
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal));
 child.on('exit', (code, signal) => {

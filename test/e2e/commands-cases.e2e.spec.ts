@@ -65,7 +65,7 @@ test('C02: a time-out ends the tree, keeps the output, and is a reason of its ow
   const { ms, value } = await timed(box.exec(['sh', '-c', script], { timeoutMs: 2_000 }));
   expect(ms).toBeGreaterThan(1_990);
   expect(value).toMatchObject({ reason: 'timeout', stdout: 'partial\n', fault: 'agent', ok: false });
-  await expect.poll(() => count('sleep 9876[1-3]'), { timeout: 20_000 }).toBe(0);
+  expect(await count('sleep 9876[1-3]')).toBe(0);
   expect(await count('sleep 444[4]')).toBe(1);
   expect((await box.exec(['true'])).ok).toBe(true);
   await box.attach(older.execId).kill();

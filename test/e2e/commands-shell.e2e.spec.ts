@@ -167,5 +167,5 @@ test.each([
   );
   for (const answer of answers)
     if (answer instanceof DsecError) expect(answer).toMatchObject({ code: 'SANDBOX_ENDED' });
-    else if ((answer as ShellResult).reason !== 'cancelled') expect(answer).toMatchObject({ exitCode: null, shellEnded: true });
+    else expect(answer).toMatchObject((answer as ShellResult).reason === 'cancelled' ? { exitCode: null } : { exitCode: null, shellEnded: true });
 });
