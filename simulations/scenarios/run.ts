@@ -56,7 +56,7 @@ export class Run {
     }
   }
 
-  /** Ends early once everybody is `done`, nothing is queued, nothing lives, every job has ended and every Edge that comes back is back, and it stays so for a moment. */
+  /** Ends early once everybody is `done`, nothing is queued, nothing lives or is about to end, every job has ended and every Edge that comes back is back, and it stays so for a moment. */
   untilQuiet(virtualMs: number, done: () => boolean): void {
     const { nodes, ground } = this.cluster;
     let quiet = 0;
@@ -82,7 +82,8 @@ export class Run {
   }
 }
 
-const isAtRest = ({ machine, process, edge, dead }: Node): boolean => machine.live === 0 && (dead || (process.alive && edge.ready));
+/** What has no process any more may still be on its way to its end, which its Edge is to say. */
+const isAtRest = ({ machine, process, edge, dead }: Node): boolean => machine.live === 0 && (dead || (process.alive && edge.ready && edge.liveCount === 0));
 
 /** Any exception of the code under test is a finding as well. */
 export const guarded = (run: Run, body: () => void): RunResult => {
