@@ -177,6 +177,10 @@ export class SimIam {
   }
 
   *#settleSteps(project: ProjectName, id: QuotaLeaseId): Flow<void> {
+    if (!this.#held(project, id)) {
+      const now = yield* this.#ledger.ends();
+      if (!now || !(yield* this.#ledger.reach(now)) || this.#held(project, id)) return;
+    }
     if (!(yield* this.#try(project, { type: 'CloseLease', id })).ok) return;
     if (this.#held(project, id)) {
       const fence = yield* this.#ledger.ends();

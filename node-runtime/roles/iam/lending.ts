@@ -183,6 +183,11 @@ export class Lending {
     this.#settling.add(id);
     try {
       const { projects, ledger } = this.#o;
+      // A record above may be known newer than the payer's own: that it holds no such lease is believed of all that was stored until now.
+      if (!this.#held(project, id)) {
+        await ledger.reach(await ledger.ends());
+        if (this.#held(project, id)) return;
+      }
       await projects.decide(project, { type: 'CloseLease', id });
       if (this.#held(project, id)) {
         const fence = await ledger.ends();
